@@ -15,6 +15,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
+import pandas as pd
 import psutil
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
@@ -412,7 +413,103 @@ def test_axe_finds_no_fault_and_nothing_scrolls_sideways(begin, hostile, width, 
     assert not page.driver.find_elements(By.CSS_SELECTOR, "main script, main img, main b b")
     page.driver.find_element(By.XPATH, "//button[.='Finish']").click()
     page.until(lambda: "Finished" in page.find(".card").text)
+    assert not page.find(".answers").is_displayed()
+    assert page.find("main .command button").text == "Copy"
+    assert "--id id" in page.find("main .command code").text
     assert_no_fault(page.driver)
+
+
+def test_a_check_says_whether_one_may_stop(begin, tmp_path, data):
+    """Sixty rows, all of whose anomalies are found by the first answers."""
+    chosen = np.append(np.flatnonzero(data.y), np.flatnonzero(data.y == 0)[:50])
+    columns = dict(zip(data.feature_names, data.X[chosen].T.tolist(), strict=True))
+    write_csv(tmp_path / "rows.csv", columns)
+    page = begin(tmp_path, "rows.csv", *QUICK, "--n", 12)
+
+    def stop():
+        return page.find(".stop").text
+
+    def asking(words):
+        return page.driver.find_element(By.XPATH, f"//button[.='{words}']")
+
+    keys_of(page, data.y[chosen], 12)
+    assert stop().startswith("Not yet")
+    asking("Find anomalies").click()
+    page.settle()
+    while sum(label == "1" for label in page.saved().values()) < data.y.sum():
+        keys_of(page, data.y[chosen], 1)
+    asking("Check").click()
+    page.settle()
+    n_left = len(chosen) - sum(label != "" for label in page.saved().values())
+    asking("Know the share").click()  # no answer of the check is given yet
+    page.settle()
+    asking("Check").click()
+    page.settle()
+    assert stop().startswith("Not yet")
+    n_check = int(page.find(".count").text.split()[2])
+    assert 0 < n_check <= n_left
+    keys_of(page, np.zeros(len(chosen), dtype=int), n_check)
+    assert stop().startswith("You may stop")
+    assert "Find anomalies" not in [
+        each.text for each in page.driver.find_elements(By.CSS_SELECTOR, ".asking button")
+    ]
+    page.close()
+    sheet = ("--labels", "to_label.csv")
+    told = gammagmm_here("estimate", "rows.csv", *QUICK, *sheet, cwd=tmp_path)
+    assert f"Of the {n_check} random rows of the check, none is an anomaly" in told.stdout
+
+
+WIDGET = """
+const [width, done] = arguments;
+document.body.className = "";
+const [main, title, host] = ["main", "h1", "div"].map((tag) => document.createElement(tag));
+title.textContent = "Notebook";
+host.style.width = `${width}px`;
+main.append(title, host);
+document.body.replaceChildren(main);
+document.title = "Notebook";
+import("./label.js").then(({ default: widget, post }) => {
+  const listeners = [], send = post("api");
+  widget.render({ el: host, model: {
+    on: (name, listener) => listeners.push(listener), off: () => {},
+    send: async ({ id, message }) => {
+      const answer = await send(message);
+      for (const listener of listeners) listener({ id, answer });
+    },
+  } });
+  const ready = () => (host.querySelector(".tile") ? done(true) : setTimeout(ready, 50));
+  ready();
+});
+"""
+
+
+@pytest.mark.parametrize("width", [1100, 700, 380])
+def test_the_widget_has_no_fault_in_a_wide_and_in_a_narrow_cell(begin, folder, width):
+    """The front end of the widget; its messages go to the server instead of to a kernel."""
+    page = begin(folder, "rows.csv", *QUICK)
+    page.press("y")
+    page.settle()
+    assert page.driver.execute_async_script(WIDGET, width)
+    widget = page.find(".gammagmm-widget")
+    assert widget.size["width"] == width
+    card, aside = (widget.find_element(By.CSS_SELECTOR, name).rect for name in (".card", "aside"))
+    is_beside = aside["x"] >= card["x"] + card["width"]
+    assert is_beside == (width == 1100)
+    code = "return arguments[0].scrollWidth <= arguments[0].clientWidth"
+    assert page.driver.execute_script(code, widget)
+    assert_no_fault(page.driver)
+
+
+def test_rows_on_dask(begin, tmp_path, data):
+    pytest.importorskip("dask")
+    frame = pd.DataFrame(data.X, columns=data.feature_names)
+    frame.to_parquet(tmp_path / "rows.parquet")
+    page = begin(tmp_path, "rows.parquet", "--engine", "dask", "--jobs", "2", *QUICK)
+    given = keys_of(page, data.y, 3)
+    assert page.saved().items() >= given.items()
+    page.driver.find_element(By.XPATH, "//button[.='Finish']").click()
+    out, _ = page.process.communicate(timeout=90)
+    assert "This estimate uses 3 labelled rows" in out
 
 
 @pytest.fixture

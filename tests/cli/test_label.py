@@ -539,7 +539,8 @@ class TestCommand:
         left = 367 - len(before)
         n_found = data.y[before].sum()
         n = n_to_certify(left, n_found, 0.8, 0.9)
-        assert stop_sentence(n) in told.stdout
+        assert stop_sentence(n).partition("(")[0] in told.stdout
+        assert "--out check.csv --purpose check)" in told.stdout
         assert len(rows) == len(set(rows) - set(before)) == n
         lines = csv.DictReader(check.read_text().splitlines())
         assert {line["chosen for"] for line in lines} == {"check"}

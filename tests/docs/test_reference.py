@@ -48,7 +48,6 @@ INTERNAL = {
         "held_by_number",
         "holding",
         "holding_first_rows",
-        "is_file",
         "monitor",
         "reasons",
         "told",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gammagmm.estimator.reasons import Reason, flag_words, reason_words, usual_values
+from gammagmm.table.encoder import fit_encoder
 
 NORMAL_QUARTILE, NORMAL_DECILE = 0.6745, 1.2816
 LEAST_HITS = 0.95
@@ -180,6 +181,10 @@ def test_a_flagged_row_without_an_unusual_value_has_an_unusual_combination(rng):
     assert reason_words(above).startswith("a 9 is far above")
 
 
+def words_of(values):
+    return {value.value_words for value in values}
+
+
 def test_the_values_of_a_row_in_words():
     a = np.arange(101.0)
     cities = np.column_stack([np.arange(101) % 3 == k for k in range(3)])
@@ -187,13 +192,24 @@ def test_the_values_of_a_row_in_words():
     encoded = {"=".join(pair): pair for pair in texts}
     names = ["a", *encoded, "one"]
     X = np.column_stack([a, cities, np.arange(101) % 2, np.ones(101)])
-    first, second = usual_values(X, names, encoded).described(X[[20, 99]])
-    assert first == "a 20; city Ulm; size not big; one 1"
-    assert second == "a 99; city Bonn; size big; one 1"
+    first, second = map(words_of, usual_values(X, names, encoded).described(X[[20, 99]]))
+    assert first == {"a 20", "city Ulm", "size not big", "one 1"}
+    assert second == {"a 99", "city Bonn", "size big", "one 1"}
+
+
+def test_the_text_without_a_column_of_its_own_is_named():
+    rng = np.random.default_rng(0)
+    city = rng.choice(["Bonn", "Ulm", "Wien"], 100, p=[0.6, 0.3, 0.1])
+    cells = [rng.normal(size=100), city.astype(object)]
+    encoder = fit_encoder(("a", "city"), cells)
+    X, _ = encoder.transform(cells)
+    usual = usual_values(X, encoder.outputs, encoder.encoded, encoder.other_texts)
+    told = map(words_of, usual.described(X))
+    assert all(f"city {name}" in words for name, words in zip(city, told, strict=True))
 
 
 def test_the_values_farthest_from_their_medians_describe_a_row():
     X = np.linspace(-1.0, 1.0, 41)[:, None] * np.ones(9)
     row = np.array([[0.1, 0.9, 0.2, 0.8, 0.3, 0.7, 0.4, 0.6, 0.5]])
-    (words,) = usual_values(X, list("abcdefghi")).described(row)
-    assert words == "b 0.9; d 0.8; f 0.7; g 0.4; h 0.6; i 0.5"
+    (values,) = usual_values(X, list("abcdefghi")).described(row)
+    assert "".join(value.column for value in values) == "bdfhig"

@@ -7,7 +7,11 @@ import pandas as pd
 import pytest
 
 from gammagmm import GammaGMM
-from gammagmm.report.label_cards import N_BARS, Cards
+from gammagmm._support.text import percent
+from gammagmm.report.label_cards import MAX_TEXTS, N_BARS, Cards
+
+# Small fits are fast, and may leave all starts without a solution.
+pytestmark = pytest.mark.filterwarnings("ignore::gammagmm.errors.NoSolutionWarning")
 
 N = 400
 
@@ -59,10 +63,12 @@ def test_usual_values_have_their_place_by_size(cards, rows):
 def test_bars_count_the_rows(cards, rows):
     items = next(column for column in cards.columns() if column["name"] == "items")
     counts = rows["items"].value_counts()
-    heights = [height for height in items["bars"] if height]
-    assert len(items["bars"]) == N_BARS
+    # A bar for each of the numbers from 0 to 4, which are all usual.
     expected = np.ceil(100.0 * counts.sort_index() / counts.max())
-    np.testing.assert_array_equal(heights, expected)
+    np.testing.assert_array_equal(items["bars"], expected)
+    assert items["usual"] == [0.0, 1.0]
+    amount = next(column for column in cards.columns() if column["name"] == "amount")
+    assert len(amount["bars"]) == N_BARS
 
 
 def test_the_ordinary_row_is_the_nearest_one_in_the_lower_half(cards):
@@ -82,3 +88,57 @@ def test_every_column_is_on_the_card_once(cards):
         names += [name for name, _ in card["others"]]
         assert sorted(set(names)) == sorted(names)
         assert {"amount", "region", "items"} <= set(names)
+
+
+TEXTS = ["DE", "FR", "NL", "BE", "AT", "CH", "LU", "IT", "ES"]
+
+
+@pytest.fixture(scope="module")
+def orders():
+    """Texts with many different values, and whole numbers over a wide range."""
+    rng = np.random.default_rng(1)
+    shares = np.array([0.4, 0.2, 0.1, 0.09, 0.07, 0.06, 0.05, 0.02, 0.01])
+    country = rng.choice(TEXTS, N, p=shares / shares.sum())
+    paid = np.where(rng.random(N) < 0.7, "card", "invoice")
+    days = rng.poisson(40.0, N).astype(float)
+    return pd.DataFrame({"days": days, "country": country, "paid": paid})
+
+
+@pytest.fixture(scope="module")
+def order_cards(orders):
+    estimator = GammaGMM(["KNN", "HBOS"], n_runs=1, random_state=0, strict=False)
+    return Cards(estimator.fit(orders).fit_)
+
+
+def test_every_text_is_shown_as_it_is_with_its_share(order_cards, orders):
+    """The most frequent text as well, which has no column of 0 and 1 of its own."""
+    country, paid = (
+        next(c for c in order_cards.columns() if c["name"] == n)
+        for n in orders[["country", "paid"]]
+    )
+    counts = orders["country"].value_counts()
+    own = (counts / N).tolist()
+    expected = [*own[:MAX_TEXTS], sum(own[MAX_TEXTS:])]
+    np.testing.assert_allclose(country["texts"], expected, atol=1e-4)
+    np.testing.assert_allclose(paid["texts"], orders["paid"].value_counts() / N, atol=1e-4)
+    for row, order in orders.iterrows():
+        card = order_cards.card(row)
+        assert card["others"] == []
+        for name in ("country", "paid"):
+            value = value_of(order_cards, card, name)
+            place = orders[name].value_counts().index.get_loc(order[name])
+            nearest = orders.loc[card["ordinary"] - 1, name]
+            assert (value["text"], value["ordinary"]) == (order[name], nearest)
+            assert value["at"] == min(place, MAX_TEXTS)
+            share = percent((orders[name] == order[name]).mean())
+            assert value["share"].endswith(f"{share} of the rows")
+
+
+def test_bars_of_whole_numbers_have_as_many_numbers_each(order_cards, orders):
+    days = next(column for column in order_cards.columns() if column["name"] == "days")
+    first, last = np.quantile(orders["days"], [0.005, 0.995])
+    first, last = int(np.floor(first)), int(np.ceil(last))
+    in_bar = -(-(last - first + 1) // N_BARS)
+    assert in_bar == 2
+    bars = [((orders["days"] - first) // in_bar == i).sum() for i in range(len(days["bars"]))]
+    np.testing.assert_array_equal(days["bars"], np.ceil(100.0 * np.array(bars) / max(bars)))

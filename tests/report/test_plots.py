@@ -25,17 +25,19 @@ def ax():
 def test_the_picture_shows_density_interval_mean_and_atom(ax):
     posterior = GammaPosterior(0.2, BetaMixture(*np.array([[0.8], [5.0], [95.0]])))
     assert posterior.plot(ax) is ax
-    curve, mean, stem, _ = ax.get_lines()
+    curve, tables, mean, stem, _ = ax.get_lines()
     x, y = curve.get_data()
     np.testing.assert_allclose(y, posterior.pdf(x))
     assert np.trapezoid(y, x) == pytest.approx(0.8, abs=2e-3)
+    shares, densities = tables.get_data()
+    np.testing.assert_allclose(densities, GammaPosterior.reference().pdf(shares))
     assert mean.get_xdata()[0] == posterior.mean
     assert stem.get_ydata()[1] == 0.2
     (shade,) = ax.collections
     shaded = shade.get_paths()[0].vertices[:, 0]
     np.testing.assert_allclose([shaded.min(), shaded.max()], posterior.interval())
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["model range", "mean 4.0%", "P(no anomalies) = 20.0%"]
+    assert labels == ["model range", "public tables", "mean 4.0%", "P(no anomalies) = 20.0%"]
 
 
 def test_the_degenerate_posterior_is_drawn_as_an_atom_only(ax):
@@ -136,6 +138,13 @@ def test_labels_show_what_is_found_in_the_order_of_the_ranking(labelled, ax):
     np.testing.assert_array_equal(found, [0, *np.cumsum(known.labels[order])])
     assert found[-1] == known.labels.sum() > 0
     assert f"{rows.left.n_found} found" in ax.get_title("left")
+
+
+def test_ticks_are_not_rounded(ax):
+    posterior = GammaPosterior(0.0, BetaMixture(*np.array([[1.0], [5.0], [45.0]])))
+    posterior.plot(ax)
+    ax.set_xticks([0.05, 0.125, 0.175])
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["5%", "12.5%", "17.5%"]
 
 
 def test_groups_show_the_flagged_rows_with_their_intervals(labelled, ax):

@@ -9,6 +9,7 @@ from scipy.signal import find_peaks
 
 from gammagmm import GammaPosterior, History
 from gammagmm.estimator.reasons import usual_values
+from gammagmm.labels.labelled_rows import LabelledRows
 from gammagmm.labels.recall import AnomaliesLeft
 from gammagmm.monitoring.counts import Count, Period
 from gammagmm.posterior.betas import BetaMixture
@@ -182,7 +183,7 @@ def test_without_labels_the_labelled_tables_stand_in_front_of_the_model():
         assert picture.interval(name) == pytest.approx(posterior.interval(), abs=1e-4)
     words = "".join(picture.svg.itertext())
     low, high = (f"{end:.1%}" for end in REFERENCE.interval())
-    assert f"nine of ten other tables: {low} to {high}" in words
+    assert f"nine of ten public tables: {low} to {high}" in words
     assert "90% interval" not in words
     # On a page with the rows, the model is only a range.
     on_page = Picture(share_svg(ONE, CURVE))
@@ -361,26 +362,46 @@ def test_the_value_of_a_row_is_a_mark_on_its_column():
     X = np.column_stack([rng.normal(10.0, 2.0, 2000), rng.random(2000) < 0.03])
     X[0], X[1:, 1] = (40.0, 1.0), X[1:, 1]
     usual = usual_values(X, ["height", "is_new"])
-    (reasons,) = usual.reasons(X[[0]])
-    shapes = usual.shapes(X, {reason.key for reason in reasons})
-    assert set(shapes) == {("height", None), ("is_new", None)}
-    for reason in reasons:
-        shape = shapes[reason.key]
-        assert shape.place(reason) == pytest.approx(1.0)
-        assert max(shape.heights) == 1.0
-        symbol = ElementTree.fromstring(column_svg(shape, "c0"))
-        strip = ElementTree.fromstring(strip_svg(reason, shape, "c0").replace("<use", "<use "))
-        mark = next(strip.iter("circle"))
-        band = next(symbol.iter("rect"))
-        right = float(band.get("x")) + float(band.get("width"))
-        if reason.column == "height":
-            assert float(mark.get("cx")) > right + 10.0
+    reasons = {reason.column: reason for reason in usual.reasons(X[[0]])[0]}
+    (shape,) = usual.shapes(X, {("height", None)}).values()
+    assert shape.place(reasons["height"]) == pytest.approx(1.0)
+    assert max(shape.heights) == 1.0
+    symbol = ElementTree.fromstring(column_svg(shape, "c0"))
+    strip = ElementTree.fromstring(strip_svg(reasons["height"], shape, "c0"))
+    band = next(symbol.iter("rect"))
+    right = float(band.get("x")) + float(band.get("width"))
+    assert float(next(strip.iter("circle")).get("cx")) > right + 10.0
     # A column of normal values is symmetric about its median, on the part that both sides have.
-    shape = shapes["height", None]
     assert shape.low < 0.5 * (shape.low + shape.high) < shape.high < 0.8
-    two = shapes["is_new", None]
-    assert np.count_nonzero(two.heights) == 2
-    assert min(h for h in two.heights if h) == pytest.approx(X[:, 1].mean() / (1 - X[:, 1].mean()))
+
+
+def test_a_rare_text_is_the_part_of_the_rows_that_have_it():
+    X = (np.arange(1000) < 45).astype(float)[:, None]
+    ((reason,),) = usual_values(X, ["a=b"], {"a=b": ("a", "b")}).reasons(X[[0]])
+    bar, own = ElementTree.fromstring(strip_svg(reason)).iter("rect")
+    share = float(own.get("width")) / float(bar.get("width"))
+    assert share == pytest.approx(0.045, abs=1e-3)
+    assert own.get("class") == "alarm"
+
+
+def test_whole_numbers_have_a_bar_each():
+    X = np.append(np.random.default_rng(0).poisson(4.0, 500), 20)[:, None].astype(float)
+    (shape,) = usual_values(X, ["items"]).shapes(X, {("items", None)}).values()
+    counts = np.bincount(X[:, 0].astype(int))
+    np.testing.assert_allclose(shape.heights, counts / counts.max())
+    assert len(shape.edges) == len(counts) + 1
+    assert shape.low in shape.edges
+    assert shape.high in shape.edges
+
+
+def test_the_density_after_labels_has_no_steps_of_single_rows():
+    """Its pixels rise up to one place and fall from there, as the probabilities of the rows do."""
+    for n_rows, n_labels, n_found in ((367, 40, 2), (300, 30, 4), (5000, 100, 7)):
+        labels = (np.arange(n_labels) < n_found).astype(int)
+        rows = LabelledRows(np.arange(float(n_rows))).update(range(n_labels), labels)
+        _, heights = Picture(share_svg(rows.posterior)).density("accent")
+        rising = np.sign(np.diff(heights)[np.abs(np.diff(heights)) > 2e-3])
+        assert np.count_nonzero(np.diff(rising)) <= 1
 
 
 def test_a_history_is_a_line_of_shares_on_their_usual_ranges():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from gammagmm.cli.commands import label_commands
 from gammagmm.cli.estimate import estimate_rows
-from gammagmm.cli.options import Request
+from gammagmm.cli.options import Reading, Request
 from gammagmm.cli.request import check_request
 from gammagmm.cli.terminal import Echo, print_answer
 from gammagmm.datasets import load_demo
@@ -20,7 +23,8 @@ def run_demo(request: Request, echo: Echo) -> int:
     dataset = load_demo()
     X, names = dataset.X, dataset.feature_names
     preparation, sample = Preparation(names, len(names)), Sample.whole(len(X))
-    table = Table(X, preparation, sample, dataset.name, truth=dataset.y)
+    commands = label_commands(replace(request, reading=Reading(["YOUR_FILE.csv"])), None)
+    table = Table(X, preparation, sample, dataset.name, truth=dataset.y, commands=commands)
     code = estimate_rows(table, request, echo)
     if not request.answer.as_json:
         n_true, n_rows = int(dataset.y.sum()), len(dataset.y)

@@ -15,6 +15,7 @@ from gammagmm._support.files import write_document
 from gammagmm._support.progress import progress_bar, quiet
 from gammagmm._support.text import one_line, percent
 from gammagmm.cli.columns import columns_text
+from gammagmm.cli.commands import label_commands
 from gammagmm.cli.fitting import kept_fit
 from gammagmm.cli.kept import check_kept, open_kept
 from gammagmm.cli.options import Request
@@ -27,12 +28,12 @@ from gammagmm.cli.request import (
     choices_for,
     label_sheets,
 )
-from gammagmm.cli.sheet import agreement_of, checked_words, read_answers, recall_check
+from gammagmm.cli.sheet import agreement_of, checked_words, read_answers
 from gammagmm.cli.terminal import Echo, print_answer, warnings_as_lines
 from gammagmm.cli.training_rows import cluster_of, read_columns, read_training_rows
 from gammagmm.distributed.parquet import write_parquet
 from gammagmm.errors import TableError
-from gammagmm.labels.sheet import Sheet
+from gammagmm.labels.sheet import Sheet, recall_check
 from gammagmm.table.table import Table
 
 if TYPE_CHECKING:
@@ -82,7 +83,11 @@ def estimate_rows(table: Table, request: Request, echo: Echo, fit: Fit | None = 
 
     They are fitted unless their `fit` is given.
     """
-    table = replace(table, notes=(*request.running.notes, *table.notes))
+    table = replace(
+        table,
+        notes=(*request.running.notes, *table.notes),
+        commands=table.commands or label_commands(request, table.name),
+    )
     paths = label_sheets(request.labelling)
     # Before the fit, so that a bad sheet is refused at once.
     sheets = [(path, read_answers(path, table), how) for path, how in paths]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 from gammagmm._support.checks import as_generator
 from gammagmm._support.files import write_document
 from gammagmm._support.text import counted, one_line, visible
+from gammagmm.cli.commands import estimate_command, label_commands
 from gammagmm.cli.estimate import check_agreement
 from gammagmm.cli.fitting import kept_fit
 from gammagmm.cli.options import Request
@@ -61,7 +61,11 @@ def _inspect_rows(request: Request, echo: Echo) -> int:
     labelled = request.labelling.labels or ()
     sheets = [*labelled, path] if path.exists() else labelled
     table = read_training_rows(request, sheets, keep_raw=True)
-    table = replace(table, notes=(*request.running.notes, *table.notes))
+    table = replace(
+        table,
+        notes=(*request.running.notes, *table.notes),
+        commands=label_commands(_with_sheet(request), table.name),
+    )
     is_continued = asks and not force and path.exists()
     # Before the fit, so that a bad sheet is refused at once.
     sheet = read_sheet(path, table) if is_continued else None
@@ -103,14 +107,19 @@ def _inspect_rows(request: Request, echo: Echo) -> int:
     return 0
 
 
+def _with_sheet(request: Request) -> Request:
+    """The request after the rows have been labelled."""
+    labels = [*(request.labelling.labels or ()), request.inspecting.sheet]
+    return replace(request, labelling=replace(request.labelling, labels=labels))
+
+
 def _check_purposes(sheet: Sheet, asking: Asking, path: Path) -> None:
-    """Refuse to continue a sheet with rows of a check for another purpose, or the reverse."""
-    others = {sheet.purpose(row) for row in sheet.rows} - {asking}
-    if "check" in others or (others and asking == "check"):
+    """Refuse to continue a sheet with rows of a check for another purpose."""
+    if sheet.checked and asking != "check":
         raise UsageError(
-            f"{path} has rows with --purpose {min(others)}, and rows with --purpose {asking} must "
-            "be a random sample of their own",
-            "Give another --out, and pass this file with --labels.",
+            f"{path} has rows with --purpose check, which come last",
+            "Continue with --purpose check, or give another --out and pass this file with "
+            "--labels.",
         )
 
 
@@ -121,14 +130,13 @@ def _serve(request: Request, session: LabelSession, file: SheetFile, echo: Echo)
 
     inspecting, paths = request.inspecting, request.reading.paths
     name = one_line(str(file.path))
-    command = shlex.join(["gammagmm", "estimate", *paths, "--labels", str(file.path)])
     view = LabelView(
         session,
         cast("Asking", inspecting.purpose),
         save=file.save,
         title=visible(", ".join(paths)),
         place=visible(name),
-        command=visible(command),
+        command=estimate_command(request, file.path),
     )
     with warnings_as_lines(echo):
         view.extend()

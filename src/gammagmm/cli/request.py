@@ -146,7 +146,8 @@ def check_label(request: Request) -> None:
         raise UsageError(f"--n must be at least 1, got {inspecting.n}")
     if inspecting.purpose != "share" and request.labelling.by is not None:
         raise UsageError("--by needs --purpose share: rows for another purpose have no groups")
-    if inspecting.purpose == "check" and not request.labelling.labels:
+    has_labels = bool(request.labelling.labels) or inspecting.sheet.exists()
+    if inspecting.purpose == "check" and not has_labels:
         raise UsageError(
             "--purpose check needs the rows that were labelled before", "Add --labels SHEET."
         )

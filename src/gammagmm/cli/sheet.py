@@ -7,14 +7,12 @@ import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from gammagmm._support.text import shown, spreadsheet_safe, visible
 from gammagmm.cli.files import read_file
 from gammagmm.errors import TableError
-from gammagmm.labels.sheet import RECALL, Sheet
+from gammagmm.labels.sheet import Sheet, recall_check
 from gammagmm.readers.raw_table import number_or_none
 from gammagmm.readers.source import Asked, Source, decode_any
 from gammagmm.table.table import Table
@@ -23,7 +21,6 @@ from gammagmm.table.truth import YES_NO
 if TYPE_CHECKING:
     from gammagmm.labels.label_error import Agreement
     from gammagmm.labels.labelled_rows import LabelledRows
-    from gammagmm.labels.recall import RecallResult
 
 __all__ = [
     "agreement_of",
@@ -32,7 +29,6 @@ __all__ = [
     "label_of_cell",
     "read_answers",
     "read_sheet",
-    "recall_check",
     "sheet_numbers",
 ]
 
@@ -49,22 +45,6 @@ UNSURE_WORDS = frozenset({UNSURE, "?"})
 MAX_SHEET_BYTES = 100_000_000
 TEXTS = (".csv", ".tsv", ".txt", "")
 OTHER_DATA = "Give a sheet that was made from these data, and the same options as for the sheet."
-
-
-def recall_check(sheets: Sequence[Sheet], rows: LabelledRows) -> RecallResult | None:
-    """What the rows of a check among the `sheets` show, if there are any and all have answers.
-
-    `rows` have the labels of all sheets.
-    """
-    from gammagmm.labels.recall import RecallCheck
-
-    labels = {row: label for sheet in sheets for row, label in sheet.of_check}
-    if not labels or None in labels.values():
-        return None
-    checked, known = np.array([*labels]), rows.known_rows
-    before = known[~np.isin(known.rows, checked)]
-    check = RecallCheck(checked, rows.n_rows - len(before), int(before.labels.sum()), RECALL, 0.9)
-    return check.result(cast("list[int]", [*labels.values()]))
 
 
 def checked_words(sheets: Sequence[Sheet], rows: LabelledRows) -> list[str]:

@@ -49,6 +49,7 @@ from gammagmm.posterior.run_notes import describe_runs
 from gammagmm.posterior.runs import Run, solved_posteriors
 from gammagmm.posterior.sentences import (
     flagged_sentence,
+    how_sentence,
     model_lines,
     rows_sentence,
     sentence,
@@ -330,12 +331,8 @@ class Fit:
     def usual_values(self) -> UsualValues:
         """The usual values of the columns, by the training rows."""
         rows = self.rows[: self.n_rows]
-        return usual_values(rows, self.table.columns, self.preparation.encoded)
-
-    @property
-    def is_file(self) -> bool:
-        """Whether the rows are those of a file, which a command can read again."""
-        return self.table.name is not None and (bool(self.table.digest) or not self.sample.is_whole)
+        encoded, others = self.preparation.encoded, self.preparation.other_texts
+        return usual_values(rows, self.table.columns, encoded, others)
 
     @property
     def lines(self) -> list[str]:
@@ -364,7 +361,7 @@ class Fit:
                 n_detectors,
                 n_rows,
                 (flagged, why),
-                is_file=self.is_file,
+                self._label_command,
             )
         labels = known_sentence(len(known), int(known.labels.sum()), self.fitted_posterior)
         answer = {"share": sentence(self.posterior), "flagged": flagged, "sum": why}
@@ -380,8 +377,16 @@ class Fit:
             "rows; the estimate for those rests on the prior distribution."
         }
         n_next = min(30, n_rows - len(known))
-        following = f"Next: label {n_next} rows that suggest or gammagmm label chooses."
-        return told | ranked | {"next": {"what": following}}
+        following = {
+            "what": f"Next: label {n_next} random rows.",
+            "how": how_sentence(self._label_command),
+        }
+        return told | ranked | {"next": following}
+
+    @property
+    def _label_command(self) -> str:
+        """The command that labels the rows of a file; empty for rows in Python."""
+        return self.table.commands.label if self.table.commands else ""
 
     def _told_at_random(
         self, labels: str, ranked: Mapping[str, dict[str, str]]
@@ -405,7 +410,7 @@ class Fit:
         """What to do after labels of random rows and, perhaps, a search."""
         n_left, n = rows.n_rows - len(self.known), rows.n_for_recall
         if self.known.picked.any() and n_left and n:
-            return stop_sentence(n)
+            return stop_sentence(n, self.table.commands.check if self.table.commands else "")
         if any(rows.label_error):  # how much more labels buy is not known
             return more_sentence(None, n_left)
         low, high = self.posterior.interval()

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from gammagmm.labels.sheet import UNNAMED, Sheet
+from gammagmm.labels.sheet import UNNAMED, Sheet, recall_check
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
     from gammagmm.labels.labelled_rows import LabelledRows
-    from gammagmm.labels.recall import AnomaliesLeft
+    from gammagmm.labels.recall import AnomaliesLeft, RecallResult
 
 __all__ = ["Asking", "LabelSession", "Progress"]
 
@@ -50,8 +50,12 @@ class Progress:
     n_to_certify : int or None
         Number of random rows which, all normal, would show that 80 % of the anomalies are found;
         None if that cannot be said.
+    check : RecallResult or None
+        What the rows of a check show, once all of them have an answer.
     found : tuple of int
         Number of anomalies among the first 1, 2, ... rows with an answer.
+    searched : tuple of bool
+        Whether each of these rows comes from the top of the ranking.
     disputed : tuple of int
         Rows that two people answered differently.
     """
@@ -65,7 +69,9 @@ class Progress:
     any_look: tuple[float, float] | None
     left: AnomaliesLeft
     n_to_certify: int | None
+    check: RecallResult | None
     found: tuple[int, ...]
+    searched: tuple[bool, ...]
     disputed: tuple[int, ...]
 
 
@@ -229,9 +235,20 @@ class LabelSession:
             self._pick(min(self.n["find"] - len(self.sheet.picked), n_at_once))
         elif asking == "share":
             self._draw()
-        elif asking == "check" and not self.sheet.rows and self.before.n_for_recall is not None:
-            self._add(self.before.certify(random_state=self._rng).rows.tolist(), "check")
+        elif asking == "check" and not self.sheet.checked:
+            labelled = self.labelled_rows
+            if labelled.n_for_recall is not None:
+                self._add(labelled.certify(random_state=self._rng).rows.tolist(), "check")
         return len(self.sheet.rows) - n_rows
+
+    def cancel_check(self) -> bool:
+        """Whether the rows of a check have been taken back: only if none of them has an answer."""
+        if any(answer is not None for _, answer in self.sheet.of_check):
+            return False
+        asked = [row for row in self._order[: self._at] if row not in self.sheet.checked]
+        self._order = [row for row in self._order if row not in self.sheet.checked]
+        self.sheet, self._at = self.sheet.without_check(), len(asked)
+        return True
 
     def _add(self, rows: list[int], purpose: str) -> None:
         is_simple = purpose == "share" and self.fit.table.groups is None
@@ -290,8 +307,9 @@ class LabelSession:
     def progress(self) -> Progress:
         """What the answers show."""
         rows, sheet = self.labelled_rows, self.sheet
-        given = [answer for answer in sheet.answers if answer is not None]
-        known = rows.known_rows
+        pairs = zip(sheet.rows, sheet.answers, strict=True)
+        answers = [(answer, sheet.purpose(row)) for row, answer in pairs if answer is not None]
+        given, known = [answer for answer, _ in answers], rows.known_rows
         return Progress(
             n_answers=sheet.n_answers,
             n_anomalies=sum(given),
@@ -302,6 +320,8 @@ class LabelSession:
             any_look=rows.interval_at_any_look() if self.is_simple else None,
             left=rows.left,
             n_to_certify=rows.n_for_recall,
+            check=recall_check(self._sheets, rows),
             found=tuple(np.cumsum(given, dtype=int).tolist()),
+            searched=tuple(purpose == "find" for _, purpose in answers),
             disputed=sheet.disputed,
         )

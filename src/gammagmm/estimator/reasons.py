@@ -41,6 +41,8 @@ LEAST_SHOWN = 1.0
 """Deviations on both sides of the median that a picture of a column shows at least."""
 N_BARS = 25
 """Bars of a picture of a column."""
+MAX_NUMBERS = 50
+"""Whole numbers from the smallest to the largest value of a column that have a bar each."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,10 @@ class ColumnShape:
     Attributes
     ----------
     heights : tuple of float
-        The number of training rows in each of `N_BARS` cells of the same width; the highest is 1.
+        The number of training rows in each cell; the highest is 1.
+    edges : tuple of float
+        Places of the ends of the cells. There is one for each whole number of a column of few of
+        them; otherwise `N_BARS` have the same width.
     low, high : float
         Places of the ends of the usual range.
     ends : tuple of two floats
@@ -61,6 +66,7 @@ class ColumnShape:
     """
 
     heights: tuple[float, ...]
+    edges: tuple[float, ...]
     low: float
     high: float
     ends: tuple[float, float]
@@ -146,6 +152,13 @@ class Reason:
         return f"{far}{'above' if self.value > self.high else 'below'} the usual"
 
     @property
+    def range_words(self) -> str:
+        """What is usual, beside the value: "usual 20 to 80", or the share of the rows with it."""
+        if self.share is not None:
+            return self.side_words or f"{percent(self.share)} of the rows"
+        return self.usual_words and f"usual {self.usual_words}"
+
+    @property
     def words(self) -> str:
         """The reason in words, such as "amount 5,400 is far above the usual 20 to 80"."""
         if self.share is not None:
@@ -178,6 +191,8 @@ class UsualValues:
         Names of the columns.
     texts : mapping
         Column of the table and text of each of them that encodes a text, by its name.
+    other_texts : mapping
+        The text of a training row that has 0 in all columns of a column of text, by its name.
     unit : ndarray of shape (d,)
         A power of two of the size of the column; `median`, `below` and `above` are in this unit, so
         that nothing overflows.
@@ -192,6 +207,7 @@ class UsualValues:
 
     names: tuple[str, ...]
     texts: Mapping[str, tuple[str, str]]
+    other_texts: Mapping[str, str]
     unit: Array
     median: Array
     below: Array
@@ -202,7 +218,8 @@ class UsualValues:
 
     def renamed(self, table: Table) -> UsualValues:
         """The same values with the names of the columns of `table`."""
-        return replace(self, names=table.columns, texts=table.preparation.encoded)
+        texts, others = table.preparation.encoded, table.preparation.other_texts
+        return replace(self, names=table.columns, texts=texts, other_texts=others)
 
     def reasons(self, rows: Any) -> list[tuple[Reason, ...]]:
         """For each of `rows` (n, d), the columns in which it is unusual, the farthest first.
@@ -219,14 +236,13 @@ class UsualValues:
             found[i] = self._first_reasons(rows[i], deviations[i], shares[i], order)
         return found
 
-    def described(self, rows: Any) -> list[str]:
-        """The values of each of `rows` (n, d) in words, for a person who judges the row.
+    def described(self, rows: Any) -> list[tuple[Reason, ...]]:
+        """The values of each of the training `rows` (n, d) that a person judges it by.
 
-        These are the values of at most six columns, those farthest from their medians, in the order
-        of the table.
+        These are the values of at most six columns, those farthest from their medians first.
         """
-        figures = zip(rows, self.deviations(rows), self._shares(rows), strict=True)
-        return [self._described_row(*each) for each in figures]
+        values = self.values_of(rows)
+        return [tuple(sorted(own, key=lambda v: -abs(v.deviations))[:MAX_VALUES]) for own in values]
 
     def shapes(
         self, rows: Any, keys: Collection[tuple[str, str | None]]
@@ -237,30 +253,60 @@ class UsualValues:
             key: tuple[str, str | None] = self.texts.get(name) or (name, None)
             if key in keys:
                 own = self._column(j)
-                shapes[key] = own._shape(own.deviations(rows[:, [j]]))
+                shapes[key] = own._shape(rows[:, [j]])
         return shapes
 
-    def _shape(self, deviations: Array) -> ColumnShape:
-        """The shape of the only column, whose values have these `deviations` (n, 1)."""
-        first, last = deviations.min(initial=-LEAST_SHOWN), deviations.max(initial=LEAST_SHOWN)
+    def _shape(self, values: Array) -> ColumnShape:
+        """The shape of the only column, which has these `values` (n, 1)."""
+        cells = _cells_of_whole(values)
+        reach = self.deviations(values if cells is None else cells[:, None])
+        first, last = reach.min(initial=-LEAST_SHOWN), reach.max(initial=LEAST_SHOWN)
         ends = float(np.arcsinh(first)), float(np.arcsinh(last))
-        heights, _ = np.histogram(_places(deviations, ends), N_BARS, (0.0, 1.0))
-        usual = _places(self.deviations(np.stack([self.low, self.high])), ends)
-        low, high = usual.ravel().tolist()
-        return ColumnShape(tuple((heights / heights.max()).tolist()), low, high, ends)
+        edges = np.linspace(0.0, 1.0, N_BARS + 1)
+        usual = np.stack([self.low, self.high])
+        if cells is not None:
+            edges = _places(reach.ravel(), ends)
+            usual += np.array([[-0.5], [0.5]])
+        heights, _ = np.histogram(_places(self.deviations(values), ends), edges)
+        low, high = _places(self.deviations(usual), ends).ravel().tolist()
+        parts = tuple((heights / heights.max()).tolist())
+        return ColumnShape(parts, tuple(edges.tolist()), low, high, ends)
 
     def _column(self, j: int) -> UsualValues:
         chosen = {name: getattr(self, name)[[j]] for name in FIGURES}
         return replace(self, names=(self.names[j],), **chosen)
 
-    def _described_row(self, values: Array, deviations: Array, shares: Array) -> str:
+    def values_of(self, rows: Array) -> list[tuple[Reason, ...]]:
+        """The value of each of the training `rows` (n, d) in each column of the table."""
+        return [self._values_of_row(reasons) for reasons in self.columns_of(rows)]
+
+    def _values_of_row(self, reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
         found: dict[str, Reason] = {}
-        for j in range(len(self.names)):
-            value = self._reason(values, deviations, shares, j)
-            if not (value.is_other_text and value.column in found):
-                found[value.column] = value
-        farthest = sorted(found.values(), key=lambda value: -abs(value.deviations))[:MAX_VALUES]
-        return "; ".join(value.value_words for value in found.values() if value in farthest)
+        for reason in reasons:
+            if not reason.is_other_text:
+                found[reason.column] = reason
+            elif reason.column not in found:
+                found[reason.column] = self._other_text(reason)
+        return tuple(found.values())
+
+    def _other_text(self, reason: Reason) -> Reason:
+        """What there is to say about the text that has no column of 0 and 1 of its own."""
+        if reason.column not in self.other_texts:
+            return reason
+        text, share = self.text_shares(reason.column)[-1]
+        # As in a column with two values, of which the more frequent one is usual.
+        away = 0.0 if share >= 0.5 else 1.0 / float(np.sqrt(share * (1.0 - share)))
+        return Reason(reason.column, 1.0, away, 0.0, 1.0, share, text)
+
+    def text_shares(self, column: str) -> list[tuple[str, float]]:
+        """The texts of a column of text and their shares of the training rows.
+
+        The last one is the text that has no column of 0 and 1 of its own.
+        """
+        keys = [self.texts.get(name) for name in self.names]
+        shares = np.nan_to_num(self.share_high).tolist()
+        own = [(k[1], s) for k, s in zip(keys, shares, strict=True) if k and k[0] == column]
+        return [*own, (self.other_texts[column], 1.0 - sum(share for _, share in own))]
 
     def columns_of(self, rows: Array) -> list[tuple[Reason, ...]]:
         """What there is to say about each of `rows` (n, d) in each column."""
@@ -308,9 +354,14 @@ class UsualValues:
 
 
 def usual_values(
-    X: Array, names: Sequence[object], texts: Mapping[str, tuple[str, str]] | None = None
+    X: Array,
+    names: Sequence[object],
+    texts: Mapping[str, tuple[str, str]] | None = None,
+    other_texts: Mapping[str, str] | None = None,
 ) -> UsualValues:
-    """The usual values of the columns of the training rows `X` (n, d); see `TableEncoder.encoded`.
+    """The usual values of the columns of the training rows `X` (n, d).
+
+    For `texts` and `other_texts`, see `TableEncoder.encoded` and `TableEncoder.other_texts`.
 
     Examples
     --------
@@ -322,7 +373,7 @@ def usual_values(
     nothing
     """
     figures = np.array([_column_figures(np.sort(column)) for column in X.T])
-    return UsualValues(tuple(map(str, names)), texts or {}, *figures.T)
+    return UsualValues(tuple(map(str, names)), texts or {}, other_texts or {}, *figures.T)
 
 
 def _column_figures(values: Array) -> tuple[float, ...]:
@@ -352,6 +403,14 @@ def _deviation(to_quartile: float, to_decile: float) -> float:
     if to_quartile > ROUNDING:
         by_decile = min(by_decile, LONGEST_TAIL * to_quartile / NORMAL_QUARTILE)
     return by_decile if by_decile > ROUNDING else 0.0
+
+
+def _cells_of_whole(values: Array) -> Array | None:
+    """The ends of a cell around each whole number; None for a column of others, or of too many."""
+    first, last = values.min(), values.max()
+    if not 0.0 < last - first < MAX_NUMBERS or (values != np.round(values)).any():
+        return None
+    return np.arange(first, last + 2.0) - 0.5
 
 
 def _places(deviations: Array | float, ends: tuple[float, float]) -> Any:

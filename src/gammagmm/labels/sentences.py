@@ -104,13 +104,13 @@ def exact_sentence(ends: Rates, any_look: Rates, n_anomalies: int, mass: float =
     )
 
 
-def any_look_sentence(ends: tuple[float, float], mass: float = 0.9) -> str:
-    """What the labels alone show if one looks after every label."""
+def any_look_sentence(ends: tuple[float, float] | None = None, mass: float = 0.9) -> str:
+    """What the labels alone show if one looks after every label; without `ends`, beside them."""
+    looked = f"{mass:.0%} confidence even if you look after every answer"
+    if ends is None:
+        return f"By your answers alone, with {looked}."
     low, high = (percent(end) for end in ends)
-    return (
-        f"By your answers alone it is {low} to {high}, with {mass:.0%} confidence even if you look "
-        "after every answer."
-    )
+    return f"By your answers alone it is {low} to {high}, with {looked}."
 
 
 def left_sentence(left: AnomaliesLeft, n_to_certify: int | None) -> str:
@@ -126,12 +126,12 @@ def left_sentence(left: AnomaliesLeft, n_to_certify: int | None) -> str:
     )
 
 
-def stop_sentence(n_to_certify: int) -> str:
+def stop_sentence(n_to_certify: int, command: str = "") -> str:
     """What to do after a search: look on, or show that most anomalies are found."""
     return (
         "Next: look on at the top of the ranking, or stop and look at "
-        f"{_random_rows(n_to_certify)} (gammagmm label --purpose check; in Python: certify). If "
-        f"all are normal, at least {RECALL:.0%} of the anomalies are found (90% confidence)."
+        f"{_random_rows(n_to_certify)} ({command or 'certify'}). If all are normal, at least "
+        f"{RECALL:.0%} of the anomalies are found (90% confidence)."
     )
 
 

@@ -10,8 +10,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     from gammagmm.labels.labelled_rows import LabelledRows
+    from gammagmm.labels.recall import RecallResult
 
-__all__ = ["RECALL", "UNNAMED", "Sheet"]
+__all__ = ["RECALL", "UNNAMED", "Sheet", "recall_check"]
 
 UNNAMED = "first person"
 """Name of the person whose answers have no name, beside those of a named one."""
@@ -119,15 +120,49 @@ class Sheet:
     def extend(self, rows: Sequence[int], purpose: str, *, is_simple: bool = False) -> Sheet:
         """The sheet with more rows at its end, without answers.
 
-        A row that was picked before, and is drawn at random now, becomes one of those. With
-        `is_simple`, the rows come in simple random order.
+        A row that was picked before, and is drawn at random now, becomes one of those. A row of a
+        check belongs to it alone: it has no answer before. With `is_simple`, the rows come in
+        simple random order.
         """
         new = [row for row in rows if row not in self.rows]
+        own = rows if purpose == "check" else new
         return replace(
             self,
             rows=(*self.rows, *new),
             answers=(*self.answers, *(None,) * len(new)),
-            picked=self.picked - set(rows) if purpose == "share" else self.picked | set(new),
-            checked=self.checked | set(new if purpose == "check" else ()),
+            picked=self.picked - set(rows) if purpose == "share" else self.picked | set(own),
+            checked=self.checked | set(rows if purpose == "check" else ()),
             simple=self.simple | set(rows if is_simple else ()),
+            unsure=self.unsure - set(rows if purpose == "check" else ()),
         )
+
+    def without_check(self) -> Sheet:
+        """The sheet without the rows of a check."""
+        pairs = zip(self.rows, self.answers, strict=True)
+        kept = [(row, answer) for row, answer in pairs if row not in self.checked]
+        return replace(
+            self,
+            rows=tuple(row for row, _ in kept),
+            answers=tuple(answer for _, answer in kept),
+            picked=self.picked - self.checked,
+            checked=frozenset(),
+            simple=self.simple - self.checked,
+            unsure=self.unsure - self.checked,
+        )
+
+
+def recall_check(sheets: Sequence[Sheet], rows: LabelledRows) -> RecallResult | None:
+    """What the rows of a check among the `sheets` show, if there are any and all have answers.
+
+    `rows` have the labels of all sheets.
+    """
+    from gammagmm.labels.recall import RecallCheck
+
+    labels = {row: label for sheet in sheets for row, label in sheet.of_check}
+    given = [label for label in labels.values() if label is not None]
+    if not labels or len(given) < len(labels):
+        return None
+    checked, known = np.array([*labels]), rows.known_rows
+    before = known[~np.isin(known.rows, checked)]
+    n_left, n_found = rows.n_rows - len(before), int(before.labels.sum())
+    return RecallCheck(checked, n_left, n_found, RECALL, 0.9).result(given)

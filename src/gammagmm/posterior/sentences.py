@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NOT_KNOWN",
     "flagged_sentence",
+    "how_sentence",
     "model_lines",
     "probability_sentence",
     "record_sentence",
@@ -66,11 +67,16 @@ def flagged_sentence(n_flagged: int, expected: float, reason: str) -> str:
     if abs(n_flagged - expected) < 1.0:
         return ""
     words = {
-        "no labels": "it follows the other tables, not the estimate without labels",
+        "no labels": "it follows the public tables, not the estimate without labels",
         "ties": "rows with equal scores are flagged together or not at all",
         "label error": "labelled rows are flagged by their labels, which may be wrong",
     }
     return f"P(anomaly) of all rows adds up to {expected:,.0f}: {words[reason]}."
+
+
+def how_sentence(command: str = "") -> str:
+    """How a person labels rows: by this `command` of a shell, or in Python."""
+    return f"Use {command or 'label(), or suggest and update'}."
 
 
 def model_lines(
@@ -79,13 +85,12 @@ def model_lines(
     n_detectors: int,
     n_rows: int,
     flagged: tuple[str, str],
-    *,
-    is_file: bool = False,
+    command: str = "",
 ) -> Lines:
     """What is known without labels: the sentences of four lines that end with what to do next.
 
     `flagged` says how many rows are flagged and why, and the table has `n_rows` rows. Those of a
-    file are labelled by a command, others in Python.
+    file are labelled by a `command`, others in Python.
     """
     record, starts = evidence.track_record, ""
     if posterior.has_estimate and 2 * evidence.n_unsolved_starts > evidence.n_starts:
@@ -100,18 +105,18 @@ def model_lines(
             "others": _others_sentence(evidence),
             "starts": starts,
         },
-        "next": _next_sentences(posterior, evidence, n_detectors, n_rows, is_file=is_file),
+        "next": _next_sentences(posterior, evidence, n_detectors, n_rows, command),
     }
 
 
 def reference_sentence(record: TrackRecord) -> str:
-    """What the share was in other tables, whose anomalies are known."""
+    """What the share was in public tables with known anomalies."""
     from gammagmm.posterior.gamma_posterior import GammaPosterior
 
     low, high = (percent(end) for end in GammaPosterior.reference().interval())
     return (
-        f"In nine of ten of {record.n_tables} other tables, whose anomalies are known, it was "
-        f"{low} to {high}."
+        f"It was {low} to {high} in nine of ten of {record.n_tables} public tables with known "
+        "anomalies."
     )
 
 
@@ -136,7 +141,7 @@ def separate_words(posterior: GammaPosterior, separate: SeparateRows, n_detector
 def probability_sentence(p_first: float, *, has_labels: bool) -> str:
     """What the rows' probabilities rest on; `p_first` is that of the first row of the ranking."""
     if has_labels:
-        return "P(anomaly) follows your answers and other tables, whose anomalies are known."
+        return "P(anomaly) follows your answers and public tables with known anomalies."
     return (
         f"P(anomaly) of the first row is {percent(p_first)}, because without answers the ranking "
         "may be wrong."
@@ -156,7 +161,7 @@ def _others_sentence(evidence: Evidence) -> str:
 
 def record_sentence(record: TrackRecord) -> str:
     """How often model ranges contained the truth."""
-    return f"Model ranges were right in {record.held():.0%} of {record.n_tables} other tables."
+    return f"Model ranges were right in {record.held():.0%} of {record.n_tables} public tables."
 
 
 def _next_sentences(
@@ -164,22 +169,21 @@ def _next_sentences(
     evidence: Evidence,
     n_detectors: int,
     n_rows: int,
-    *,
-    is_file: bool,
+    command: str,
 ) -> dict[str, str]:
     """What to do next, with what, and what it buys."""
     record, first = evidence.track_record, ""
     if evidence.separate_rows is not None:
         words = separate_words(posterior, evidence.separate_rows, n_detectors)
         first = f"look first at the {words}, then "
-    how = f"Use {'gammagmm label' if is_file else 'suggest and update'}."
+    how = how_sentence(command)
     if n_rows <= N_LABELS:
         rows = f"look at all {n_rows} rows and say which are anomalies, to know the share"
         return {"what": f"Next: {first}{rows}.", "how": how, "gain": ""}
     return {
         "what": f"Next: {first}look at {N_LABELS} rows and say which are anomalies.",
         "how": how,
-        "gain": f"With {N_LABELS} answers, ranges of about "
-        f"{100.0 * record.width_30_labels:.0f} percentage points were right in "
-        f"{record.held_30_labels:.0%} of the other tables.",
+        "gain": f"After {N_LABELS} answers, the range is about "
+        f"{100.0 * record.width_30_labels:.0f} percentage points wide, and was right in "
+        f"{record.held_30_labels:.0%} of these tables.",
     }

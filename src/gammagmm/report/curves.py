@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from gammagmm.posterior.beta_binomials import BetaBinomialMixture
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 
 if TYPE_CHECKING:
@@ -86,16 +87,18 @@ def density(posterior: GammaPosterior, end: float) -> tuple[Array, Array]:
     if posterior.is_degenerate or low >= stop:
         return np.empty(0), np.empty(0)
     grid = posterior.betas.grid()
-    even = np.linspace(np.sqrt(low), np.sqrt(stop), N_POINTS) ** 2
     # More points than there are pixels add nothing.
     cells = np.round(2 * N_POINTS * np.sqrt(np.clip(grid, low, stop) / end))
-    shares = np.union1d(even, grid[np.unique(cells, return_index=True)[1]])
+    shares = grid[np.unique(cells, return_index=True)[1]]
+    if not isinstance(posterior.betas, BetaBinomialMixture):  # whose density is one of whole rows
+        even = np.linspace(np.sqrt(low), np.sqrt(stop), N_POINTS) ** 2
+        shares = np.union1d(even, shares)
     shares = shares[(shares >= low) & (shares <= stop)]
     with np.errstate(invalid="ignore"):
         heights = 2.0 * np.sqrt(shares) * posterior.pdf(shares)
     # A Beta with a < 1 or b < 1 has an infinite density at an end.
     heights[~np.isfinite(heights)] = heights[np.isfinite(heights)].max(initial=1.0)
-    if shares[0] == 0.0 and posterior.betas.a.min() < 1.0:
+    if shares[0] == 0.0 and len(shares) > 1 and posterior.betas.a.min() < 1.0:
         heights[0] = heights[1]
     first, last = np.sqrt(posterior.interval())
     top = heights.max()

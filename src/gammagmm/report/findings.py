@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -28,6 +27,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+Reasons = list[tuple[Reason, ...]]
 
 N_STEPS = 300
 """Steps of the slider for gamma."""
@@ -88,7 +88,7 @@ class RowToLabel:
 
     number: int  # in the file, from 1
     name: str
-    values: str  # of the columns farthest from their medians; empty without the rows
+    values: tuple[Reason, ...]  # farthest from their medians; none without the rows
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def find(fit: Fit) -> Findings:
         table=table,
         told=fit.told,
         command=_command(fit),
-        is_file=fit.is_file,
+        is_file=fit.table.commands is not None,
         curve=rank_curve(fit, share_end(fit.posterior)),
         shapes=shapes,
         separate_rows=tuple(names[row] for row in separate[:MAX_SHOWN]),
@@ -193,30 +193,25 @@ def cuts_at(fit: Fit, shares: Array) -> tuple[ShareCut, ...]:
 
 def _described(
     fit: Fit, top: NDArray[np.intp], chosen: NDArray[np.intp]
-) -> tuple[list[tuple[Reason, ...]], list[str], dict[tuple[str, str | None], ColumnShape]]:
+) -> tuple[Reasons, Reasons, dict[tuple[str, str | None], ColumnShape]]:
     """The columns in which the rows `top` are unusual, the values of the rows `chosen`, the shapes.
 
     Rows that are scores themselves have no columns.
     """
     if fit.plan.is_precomputed:
-        return [()] * len(top), [""] * len(chosen), {}
+        return [()] * len(top), [()] * len(chosen), {}
     usual = fit.usual_values()
-    reasons = usual.reasons(fit.rows[top])
-    keys = {reason.key for each in reasons for reason in each}
-    shapes = usual.shapes(fit.rows[: fit.n_rows], keys)
-    return reasons, usual.described(fit.rows[chosen]), shapes
+    reasons, values = usual.reasons(fit.rows[top]), usual.described(fit.rows[chosen])
+    shown = (reason for each in (*reasons, *values) for reason in each)
+    shapes = usual.shapes(fit.rows[: fit.n_rows], {r.key for r in shown if r.share is None})
+    return reasons, values, shapes
 
 
 def _command(fit: Fit) -> str:
     """What a person types to label rows; rows that are no file are labelled in Python."""
-    n_left, table = fit.sample.n_rows - len(fit.known), fit.table
-    if not n_left:
+    if fit.sample.n_rows == len(fit.known):
         return ""
-    if (name := table.name) is None or not fit.is_file:
-        return f"detector.suggest({min(MAX_TO_LABEL, n_left)})"
-    # Several files have their names in one, and some names cannot be typed.
-    is_typed = name.isprintable() and ", " not in name
-    return f"gammagmm label {shlex.quote(name) if is_typed else 'FILE'}"
+    return "detector.label()" if fit.table.commands is None else fit.table.commands.label
 
 
 def _shown_names(table: Table) -> tuple[str, ...]:

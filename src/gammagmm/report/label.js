@@ -4,7 +4,7 @@
 const N_PICTURES = 12; // columns that are always shown
 const WIDTH = 240, HEIGHT = 34, LINE = 7; // of the picture of a column, and its room for marks
 const LOOK_EVERY = 2000; // milliseconds after which a page looks for the answers of other windows
-const ASKING = { share: "Know the share", find: "Find anomalies", again: "Second answers" };
+const ASKING = { share: "Know the share", find: "Find anomalies", check: "Check", again: "Second answers" };
 const KEYS = { y: "yes", n: "no", u: "unsure", z: "undo", " ": "later" };
 const LABELS = { yes: 1, no: 0, unsure: null };
 const SAID = { yes: "anomaly", no: "normal", unsure: "unsure" };
@@ -58,8 +58,7 @@ function pictureOfNumbers(column, value) {
   const width = WIDTH / bars.length;
   const paths = ["", ""];
   bars.forEach((height, i) => {
-    const middle = (i + 0.5) / bars.length;
-    const inside = middle >= usual[0] - 0.5 / bars.length && middle <= usual[1] + 0.5 / bars.length;
+    const inside = (i + 1) / bars.length > usual[0] + 1e-3 && i / bars.length < usual[1] - 1e-3;
     const tall = height * (HEIGHT - 8) / 100;
     paths[Number(inside)] += `M${i * width + 0.5} ${HEIGHT} v${-tall} h${width - 1} v${tall} Z`;
   });
@@ -75,25 +74,20 @@ function pictureOfNumbers(column, value) {
   return svg(WIDTH, HEIGHT + LINE, ...drawn);
 }
 
-// The texts of a column by their shares; that of the row is filled.
+// The texts of a column by their shares, the most frequent first; that of the row is filled.
 function pictureOfTexts(column, value) {
-  const parts = [...column.texts];
-  const rest = 1 - parts.reduce((sum, [, share]) => sum + share, 0);
-  if (rest > 0.001) parts.push([null, rest]);
+  const widths = column.texts.map((share) => Math.max(share, 0.02));
+  const scale = WIDTH / widths.reduce((sum, width) => sum + width, 0);
+  const own = value.side ? "own odd" : "own";
+  const drawn = [];
   let x = 0;
-  const known = parts.some(([text]) => text === value.text);
-  const drawn = parts.map(([text, share]) => {
-    const width = Math.max(share * WIDTH, 3);
-    const isOwn = text === value.text || (text === null && !known);
-    const kind = isOwn ? (value.side ? "own odd" : "own") : "rest";
-    const part = draw("rect", { class: kind, x, y: 10, width: Math.max(width - 2, 2), height: HEIGHT - 14 });
-    if (text === value.ordinary) part.ordinaryAt = (x + width / 2) / WIDTH;
+  widths.forEach((share, i) => {
+    const width = share * scale;
+    drawn.push(draw("rect",
+      { class: i === value.at ? own : "rest", x, y: 10, width: width - 2, height: HEIGHT - 14 }));
+    if (i === value.ordinary_at) drawn.push(ordinaryMark((x + width / 2) / WIDTH));
     x += width;
-    return part;
   });
-  const ordinary = drawn.find((part) => part.ordinaryAt !== undefined);
-  if (!ordinary && value.ordinary && parts.at(-1)[0] === null) drawn.push(ordinaryMark(1 - rest / 2));
-  if (ordinary) drawn.push(ordinaryMark(ordinary.ordinaryAt));
   return svg(WIDTH, HEIGHT + LINE, ...drawn);
 }
 
@@ -104,7 +98,7 @@ function tile(columns, value, ordinary) {
   const shown = (text) => (text ? own(text) : make("i", {}, "missing"));
   const near = ordinary === null ? null : make("span", { className: "near" },
     make("span", { className: "hidden" }, "; ordinary row: "), shown(value.ordinary));
-  const range = column.words && !value.is_rare ? `${value.side ?? "usual"} ${column.words}` : value.side ?? "";
+  const range = column.words && !value.is_rare ? `${value.side ?? "usual"} ${column.words}` : value.side ?? value.share ?? "";
   return make("li", { className: value.side ? "tile odd" : "tile" },
     make("p", { className: "name" }, own(column.name)),
     make("p", { className: "value" }, make("b", {}, shown(value.text)), near),
@@ -120,21 +114,33 @@ function otherColumns(card) {
       make("div", {}, make("dt", {}, own(name)), make("dd", {}, text ? own(text) : make("i", {}, "missing"))))));
 }
 
-function steps(values, width, height) {
-  const top = Math.max(values.at(-1) ?? 0, 1);
-  const x = (i) => (i * width / Math.max(values.length, 1)).toFixed(1);
-  const y = (found) => (height - found * height / top).toFixed(1);
-  return `M0 ${height}` + values.map((found, i) => ` V${y(found)} H${x(i + 1)}`).join("");
+const word = (x, y, anchor, words) => draw("text", { x, y, "text-anchor": anchor }, words);
+
+// Anomalies found against rows looked at; `searched` tells which rows were no random ones.
+function foundCurve(found, searched) {
+  const [left, top, bottom] = [16, 6, 60], n = found.length, most = Math.max(found.at(-1) ?? 0, 1);
+  const x = (i) => (left + i * (WIDTH - left) / Math.max(n, 1)).toFixed(1);
+  const y = (k) => (bottom - k * (bottom - top) / most).toFixed(1);
+  const paths = { "found random": "", found: "" };
+  found.forEach((k, i) => {
+    paths[searched[i] ? "found" : "found random"] += `M${x(i)} ${y(found[i - 1] ?? 0)} V${y(k)} H${x(i + 1)}`;
+  });
+  return svg(WIDTH, bottom + 18, draw("line", { class: "base", x1: left, x2: WIDTH, y1: bottom, y2: bottom }),
+    word(left - 4, top + 4, "end", most), word(left - 4, bottom, "end", "0"), word(left, bottom + 14, "start", "0"),
+    word(WIDTH, bottom + 14, "end", `${n} rows`),
+    ...Object.entries(paths).map(([kind, d]) => draw("path", { class: kind, d })));
 }
 
-// An interval with its middle, on a line from 0 to `end`.
-function interval(low, middle, high, end) {
-  const x = (share) => Math.min(share / end, 1) * WIDTH;
-  const tick = (at, anchor, words) => draw("text", { x: at, y: 28, "text-anchor": anchor }, words);
-  return svg(WIDTH, 30, tick(0, "start", "0%"), tick(WIDTH, "end", `${Math.round(100 * end)}%`),
-    draw("line", { class: "base", x1: 0, x2: WIDTH, y1: 8, y2: 8 }),
-    draw("line", { class: "interval", x1: x(low), x2: Math.max(x(high), x(low) + 2), y1: 8, y2: 8 }),
-    draw("circle", { class: "middle", cx: x(middle), cy: 8, r: 5 }));
+// Intervals below one another, the first with its middle, on lines from 0 to `end`.
+function intervals(pairs, middle, end) {
+  const x = (share) => Math.min(share / end, 1) * WIDTH, height = 12 * pairs.length;
+  return svg(WIDTH, height + 16, word(0, height + 14, "start", "0%"),
+    word(WIDTH, height + 14, "end", `${Math.round(100 * end)}%`),
+    ...pairs.flatMap(([low, high], i) => [
+      draw("line", { class: "base", x1: 0, x2: WIDTH, y1: 12 * i + 6, y2: 12 * i + 6 }),
+      draw("line", { class: i ? "interval second" : "interval",
+        x1: x(low), x2: Math.max(x(high), x(low) + 2), y1: 12 * i + 6, y2: 12 * i + 6 })]),
+    draw("circle", { class: "middle", cx: x(middle), cy: 12 * pairs.length - 6, r: 5 }));
 }
 
 // Sends messages to a server on this machine.
@@ -232,7 +238,7 @@ export class Labelling {
   // Messages are sent one after the other; what comes back is shown once none is on its way.
   ask(message, words = "") {
     this.waiting += 1;
-    this.setState("Saving …");
+    this.setState(message.kind === "open" ? "Loading …" : "Saving …");
     this.chain = this.chain.then(async () => {
       if (this.failed) return;
       try {
@@ -344,7 +350,7 @@ export class Labelling {
       make("div", { className: "head" }, heading, make("p", { className: "note" }, purpose),
         this.parts.count),
       make("p", { className: "question" }, make("b", {}, "Is this row an anomaly?"),
-        " Unusual is not yet wrong: you judge."),
+        " Unusual rows are not always anomalies. You decide."),
       make("p", { className: card.why ? "why" : "why none" },
         card.why ? own(`${card.why}.`) : "No single value is unusual."),
       make("p", { className: "legend", "aria-hidden": "true" },
@@ -358,52 +364,65 @@ export class Labelling {
   }
 
   endOf() {
-    const { asking, n_skipped: nSkipped, progress, command, place } = this.state;
+    const { asking, n_skipped: nSkipped, progress, command, place, stop, switches } = this.state;
     const ask = (words, message) => make("button", { type: "button", onclick: () => this.ask(message) }, words);
     const heading = make("h2", { tabIndex: -1 }, this.isFinished ? "Finished" : "No row is waiting");
     this.parts.heading = heading;
     const told = `${counted(progress.n_answers, "row")} ${progress.n_answers === 1 ? "has" : "have"} an answer.`;
+    const { share } = progress;
+    const shown = make("ul", { className: "plain" }, [
+      share?.any_look ? `Share of anomalies: ${share.any_look.ends}. ${progress.share_words}` : null,
+      share ? share.words ?? `Share of anomalies: ${share.ends}. ${progress.share_words}` : null,
+      progress.left ? progress.left_words : null,
+    ].filter(Boolean).map((words) => make("li", {}, words)));
     if (this.isFinished) {
       return [heading, make("p", {}, told, " ", place ? `They are saved in ${place}. You can close this page.` : ""),
-        command ? make("p", {}, "They are used by ", make("code", {}, command)) : null].filter(Boolean);
+        shown, command ? make("p", {}, "Next, use the answers:", this.copied(command)) : null].filter(Boolean);
     }
-    return [heading, make("p", {}, told),
+    return [heading, make("p", {}, told), shown, make("p", {}, make("b", {}, stop)),
       make("p", { className: "buttons" },
         ["again", "check"].includes(asking) ? null : ask("10 more rows", { kind: "more" }),
         nSkipped ? ask(`Ask again for ${counted(nSkipped, "row")} without an answer`, { kind: "skipped" }) : null,
-        asking === "share" ? ask(ASKING.find, { kind: "ask", asking: "find" }) : null,
-        asking === "find" ? ask(ASKING.share, { kind: "ask", asking: "share" }) : null,
+        switches.filter((name) => name !== asking).map((name) => ask(ASKING[name], { kind: "ask", asking: name })),
       )];
+  }
+
+  // A command with a button that copies it, where the browser can.
+  copied(words) {
+    const button = make("button", { type: "button", hidden: !navigator.clipboard,
+      onclick: async () => {
+        await navigator.clipboard.writeText(words);
+        button.textContent = "Copied";
+      } }, "Copy");
+    return make("span", { className: "command" }, make("code", {}, words), button);
   }
 
   showProgress() {
     const { progress, disputed } = this.state;
-    const { share, left, found } = progress;
+    const { share, left } = progress;
+    const look = share?.any_look;
     const block = (title, ...children) => make("section", {}, make("h2", {}, title), ...children.filter(Boolean));
-    const end = share ? Math.min(1, Math.max(0.3, Math.ceil(11 * share.high) / 10)) : 1;
-    const curve = svg(WIDTH, 72, draw("path", { class: "found", d: steps(found, WIDTH, 70) }),
-      draw("line", { class: "base", x1: 0, x2: WIDTH, y1: 71, y2: 71 }));
-    const unsure = progress.n_unsure ? ` ${progress.n_unsure} unsure.` : "";
+    const high = Math.max(share?.high ?? 0, look?.high ?? 0);
+    const end = share ? Math.min(1, Math.max(0.3, Math.ceil(11 * high) / 10)) : 1;
+    const pairs = share ? [...(look ? [[look.low, look.high]] : []), [share.low, share.high]] : [];
+    const unsure = progress.n_unsure ? `, ${progress.n_unsure} unsure` : "";
     this.parts.aside.replaceChildren(
-      block("Share of anomalies",
-        make("p", { className: "big" }, share ? share.mean_words : "not known yet"),
-        share ? make("p", { className: "ends" }, share.ends) : null,
-        share ? interval(share.low, share.mean, share.high, end) : null,
-        make("p", { className: "note" }, progress.share_words)),
-      block("Anomalies",
-        make("p", { className: "big" }, progress.n_anomalies.toLocaleString("en"),
-          make("small", {}, ` in all ${counted(progress.n_answers, "answer")}`)),
-        found.length ? curve : null,
-        make("p", { className: "note" }, `Anomalies found against rows looked at.${unsure}`)),
-      block("Found so far",
-        left ? make("p", { className: "big" }, left.words,
-          make("small", {}, " of all")) : null,
-        left ? interval(left.low, left.recall, left.high, 1) : null,
-        make("p", { className: "note" }, progress.left_words)),
       ...(disputed.length ? [block("Different answers",
         make("ul", { className: "disputed" }, disputed.map(({ number, answers }) => make("li", {}, `Row ${number}: `,
           answers.map(([name, label], i) => [i ? ", " : "", own(name), ` ${label ? "anomaly" : "normal"}`])))),
-        make("p", { className: "note" }, "Both are kept. The last answer counts."))] : []));
+        make("p", { className: "note" }, "Both are kept. The last answer counts."))] : []),
+      block("Share of anomalies",
+        make("p", { className: "big" }, (look ?? share)?.ends ?? "not known yet"),
+        make("p", { className: "note" }, progress.share_words),
+        share ? intervals(pairs, share.mean, end) : null,
+        look ? make("p", { className: "note" }, share.words) : null),
+      block("Found so far",
+        make("p", { className: "big" }, progress.n_anomalies.toLocaleString("en"),
+          make("small", {}, ` in ${counted(progress.n_answers, "answer")}${unsure}`)),
+        progress.found.length ? foundCurve(progress.found, progress.searched) : null,
+        progress.searched.some(Boolean) ? make("p", { className: "note" }, "Grey: random rows. Blue: from the top of the ranking.") : null,
+        make("p", { className: "note" }, progress.left_words, left ? ` This is ${left.words} of all.` : "")),
+      block("May I stop?", make("p", { className: "stop" }, this.state.stop)));
   }
 }
 

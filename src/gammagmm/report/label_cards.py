@@ -19,7 +19,7 @@ __all__ = ["Cards"]
 Array = NDArray[np.float64]
 
 N_BARS = 24
-"""Bars of the picture of a column."""
+"""Most bars of the picture of a column."""
 MAX_TEXTS = 6
 """Texts of a column that its picture tells apart."""
 MAX_ROWS = 20_000
@@ -32,11 +32,16 @@ EDGE = 0.005
 
 @dataclass(frozen=True)
 class _Axis:
-    """The ends of the picture of a column, in its unit."""
+    """The ends of the picture of a column, in its unit, and the number of its bars.
+
+    Each bar of a column of whole numbers has as many of them, `half` of one at both sides.
+    """
 
     start: float
     end: float
     unit: float
+    n_bars: int = N_BARS
+    half: float = 0.0
 
     def at(self, value: float) -> float:
         """Place of a value, from 0 to 1; below 0 or above 1 if it lies beyond an end."""
@@ -59,17 +64,16 @@ class Cards:
         step = max(1, -(-fit.n_rows // MAX_ROWS))
         rows = fit.rows[: fit.n_rows : step]
         self._axes = [self._axis(rows[:, j], j) for j in range(rows.shape[1])]
-        self._groups = self._column_groups()
+        self._first = self._first_columns()
         self._pool = self._ordinary_rows(step)
         self._pool_deviations = self._shape(fit.rows[self._pool])
         self._bars = [_bars(rows[:, j], axis) for j, axis in enumerate(self._axes)]
-        self._shares = rows.mean(axis=0)
         self._made: dict[int, dict[str, Any]] = {}
 
     def columns(self) -> list[dict[str, Any]]:
         """The picture of each column of the table."""
-        first = self._usual.columns_of(self.fit.rows[:1])[0]
-        return [self._column(name, places, first) for name, places in self._groups.items()]
+        first = self._usual.values_of(self.fit.rows[:1])[0]
+        return [self._column(value, self._first[value.column]) for value in first]
 
     def card(self, row: int) -> dict[str, Any]:
         """The card of a row."""
@@ -83,33 +87,44 @@ class Cards:
         if np.isfinite(usual.low[j]) and np.isfinite(usual.high[j]):
             ends = np.append(ends, [usual.low[j] / unit, usual.high[j] / unit])
         start, end = float(ends.min()), float(ends.max())
+        if end > start and (values == np.round(values)).all():
+            return _whole_axis(np.floor(start * unit), np.ceil(end * unit), unit)
         margin = 0.04 * (end - start)
         return _Axis(start - margin, end + margin, unit)
 
-    def _column_groups(self) -> dict[str, list[int]]:
-        """Columns of numbers that belong to each column of the table."""
-        groups: dict[str, list[int]] = {}
+    def _first_columns(self) -> dict[str, int]:
+        """The first column of numbers that belongs to each column of the table."""
+        first: dict[str, int] = {}
         for j, name in enumerate(self._usual.names):
             column, _ = self._usual.texts.get(name, (name, None))
-            groups.setdefault(column, []).append(j)
-        return groups
+            first.setdefault(column, j)
+        return first
 
-    def _column(self, name: str, places: list[int], reasons: tuple[Reason, ...]) -> dict[str, Any]:
-        texts = [(reasons[j].text, float(self._shares[j])) for j in places]
-        if len(places) > 1 or texts[0][0] is not None:
-            ordered = sorted(texts, key=lambda pair: -pair[1])[:MAX_TEXTS]
-            parts = [[visible(str(text)), round(share, 4)] for text, share in ordered]
-            return {"name": visible(name), "texts": parts}
-        j = places[0]
+    def _parts(self, column: str) -> dict[str, tuple[int, float]]:
+        """Place in the picture, and share of the rows, of each text of a column.
+
+        The most frequent text comes first. Those beyond `MAX_TEXTS` have the last place together.
+        """
+        pairs = sorted(self._usual.text_shares(column), key=lambda pair: -pair[1])
+        return {text: (min(i, MAX_TEXTS), share) for i, (text, share) in enumerate(pairs)}
+
+    def _column(self, value: Reason, j: int) -> dict[str, Any]:
+        name = value.column
+        if value.text is not None:
+            shares = [0.0] * (MAX_TEXTS + 1)
+            for place, share in self._parts(name).values():
+                shares[place] += share
+            return {"name": visible(name), "texts": [round(share, 4) for share in shares if share]}
         low, high = self._usual.low[j], self._usual.high[j]
         usual = [0.0, 1.0]
         if np.isfinite(low) and np.isfinite(high):
-            usual = [self._axes[j].at(low), self._axes[j].at(high)]
+            axis = self._axes[j]
+            usual = [axis.at(low - axis.half), axis.at(high + axis.half)]
         return {
             "name": visible(name),
             "bars": self._bars[j],
             "usual": usual,
-            "words": reasons[j].usual_words,
+            "words": value.usual_words,
         }
 
     def _ordinary_rows(self, step: int) -> NDArray[np.intp]:
@@ -134,17 +149,14 @@ class Cards:
         fit, table = self.fit, self.fit.table
         nearest = self._nearest(row)
         shown = [row] if nearest is None else [row, nearest]
-        reasons = self._usual.columns_of(fit.rows[shown])
         cells = [table.cells(each) for each in shown]
-        values = [
-            self._value(k, name, places, reasons, cells)
-            for k, (name, places) in enumerate(self._groups.items())
-        ]
+        pairs = zip(*self._usual.values_of(fit.rows[shown]), strict=True)
+        values = [self._value(k, chosen, cells) for k, chosen in enumerate(pairs)]
         values.sort(key=lambda value: -value.pop("far"))
         others = [
             [visible(name), _cell(text)]
             for name, text in cells[0].items()
-            if name not in self._groups
+            if name not in self._first and name not in self._usual.texts
         ]
         return {
             "row": row,
@@ -157,48 +169,50 @@ class Cards:
         }
 
     def _value(
-        self,
-        k: int,
-        name: str,
-        places: list[int],
-        reasons: list[tuple[Reason, ...]],
-        cells: list[dict[str, str]],
+        self, k: int, chosen: tuple[Reason, ...], cells: list[dict[str, str]]
     ) -> dict[str, Any]:
         """The value of a row in one column of the table, and that of the ordinary row."""
-        chosen = [_told([each[j] for j in places]) for each in reasons]
+        name = chosen[0].column
         words = [
             _cell(own.get(name, reason.value_word))
             for own, reason in zip(cells, chosen, strict=True)
         ]
-        value: dict[str, Any] = {"column": k, "text": words[0], "far": abs(chosen[0].deviations)}
+        value: dict[str, Any] = {"column": k, "far": abs(chosen[0].deviations)}
         if side := chosen[0].side_words:
             value |= {"side": side, "is_rare": chosen[0].share is not None}
             value["far"] += 1e6  # odd values first
-        if chosen[0].text is None:
-            axis = self._axes[places[0]]
-            value["at"] = axis.at(chosen[0].value)
-        if len(chosen) > 1:
-            value["ordinary"] = words[1]
-            if chosen[1].text is None:
-                value["ordinary_at"] = self._axes[places[0]].at(chosen[1].value)
+        value |= dict(zip(("text", "ordinary"), words, strict=False))
+        value |= dict(zip(("at", "ordinary_at"), map(self._at, chosen), strict=False))
+        if chosen[0].text is not None:
+            value["share"] = chosen[0].range_words
         return value
 
-
-def _told(reasons: list[Reason]) -> Reason:
-    """The one of the reasons of a column that tells its value: that of the row's text."""
-    return next((each for each in reasons if not each.is_other_text), reasons[0])
+    def _at(self, value: Reason) -> float:
+        """Where a value is in the picture of its column: the place of a text, from 0."""
+        if value.text is not None:
+            return self._parts(value.column)[value.text][0]
+        return self._axes[self._first[value.column]].at(value.value)
 
 
 def _cell(text: str) -> str:
     return visible(text if len(text) <= MAX_CELL else f"{text[:MAX_CELL]}…")
 
 
+def _whole_axis(first: float, last: float, unit: float) -> _Axis:
+    """The axis of a column of whole numbers from `first` to `last`."""
+    n_values = last - first + 1.0
+    in_bar = np.ceil(n_values / N_BARS)
+    n_bars = int(np.ceil(n_values / in_bar))
+    start = first - 0.5
+    return _Axis(float(start / unit), float((start + n_bars * in_bar) / unit), unit, n_bars, 0.5)
+
+
 def _bars(values: Array, axis: _Axis) -> list[int]:
     """Heights of the bars of a picture, of which the highest is 100."""
-    width = axis.end - axis.start
+    width, n = axis.end - axis.start, axis.n_bars
     if width <= 0.0:
-        return [100 if i == N_BARS // 2 else 0 for i in range(N_BARS)]
-    places = np.floor(N_BARS * (values / axis.unit - axis.start) / width)
-    inside = places[(places >= 0) & (places < N_BARS)].astype(int)
-    counts = np.bincount(inside, minlength=N_BARS)
+        return [100 if i == n // 2 else 0 for i in range(n)]
+    places = np.floor(n * (values / axis.unit - axis.start) / width)
+    inside = places[(places >= 0) & (places < n)].astype(int)
+    counts = np.bincount(inside, minlength=n)
     return [int(height) for height in np.ceil(100.0 * counts / max(counts.max(), 1))]

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from gammagmm._support.text import percent, visible
 from gammagmm.estimator.label_session import Asking
-from gammagmm.labels.sentences import any_look_sentence, left_sentence
-from gammagmm.posterior.sentences import NOT_KNOWN
+from gammagmm.labels.sentences import any_look_sentence, check_sentence, left_sentence
+from gammagmm.posterior.sentences import N_LABELS
 from gammagmm.report.label_cards import Cards
 
 if TYPE_CHECKING:
     from gammagmm.estimator.label_session import LabelSession, Progress
+    from gammagmm.labels.sheet import Sheet
 
 __all__ = ["LabelView", "MessageError"]
 
@@ -59,6 +60,7 @@ class LabelView:
         command: str = "",
     ) -> None:
         self.session, self.asking = session, asking
+        self._is_check = asking == "check"  # and nothing else
         self._save, self._fixed = save, {"title": title, "place": place, "command": command}
         self._cards = Cards(session.fit)
         self._version, self._first = 0, -1
@@ -107,8 +109,13 @@ class LabelView:
         self._first = -1 if row is None else row
 
     def _ask(self, asking: Any) -> None:
-        if asking not in get_args(Asking) or "check" in (asking, self.asking):
+        session = self.session
+        if asking not in get_args(Asking) or self._is_check:
             raise MessageError(f"Rows cannot be asked for {asking!r}.")
+        if asking == "check" and not (session.sheet.checked or _can_check(session.progress)):
+            raise MessageError("Nothing can be checked yet.")
+        if asking in ("share", "find") and session.sheet.checked and not session.cancel_check():
+            raise MessageError("The rows of the check come last.")
         self.asking = cast("Asking", asking)
 
     def _more(self) -> None:
@@ -123,6 +130,8 @@ class LabelView:
             self.session.extend("share", N_MORE)
         elif self.asking == "find":
             self.session.extend("find", max(0, N_CARDS - len(self.session.waiting("find"))))
+        elif self.asking == "check":
+            self.session.extend("check", 0)
         if self._cards.fit is not self.session.fit:  # more rows of a large table are held
             self._cards = Cards(self.session.fit)
 
@@ -144,15 +153,25 @@ class LabelView:
             "asking": self.asking,
             "is_finished": self.is_finished,
             "person": visible(session.person),
-            "switches": [] if self.asking == "check" else ["share", "find"],
+            "switches": self._switches(progress),
             "cards": [self._cards.card(row) for row in waiting[:N_CARDS]],
             "n_waiting": len(waiting),
             "n_skipped": self._n_skipped(),
             "counter": self._counter(),
             "can_repeat": bool(session.person and progress.n_answers),
             "progress": _words_of(progress),
+            "stop": _stop_words(progress, self.asking, session.sheet),
             "disputed": [self._dispute(row) for row in progress.disputed],
         }
+
+    def _switches(self, progress: Progress) -> list[str]:
+        """What a person can ask for instead; the rows of a check come last."""
+        if self._is_check:
+            return []
+        if any(answer is not None for _, answer in self.session.sheet.of_check):
+            return ["check"]
+        can_check = self.asking == "check" or _can_check(progress)
+        return ["share", "find", *["check"] * can_check]
 
     def _counter(self) -> str:
         """How far the person is."""
@@ -194,31 +213,62 @@ def _words_of(progress: Progress) -> dict[str, Any]:
         "n_unsure": progress.n_unsure,
         "n_drawn": progress.n_drawn,
         "found": list(progress.found),
+        "searched": list(progress.searched),
         "share": None,
-        "share_words": f"{NOT_KNOWN}.",
+        "share_words": "Answers to random rows will show it.",
         "left": None,
         "left_words": "Label some rows for the share first: only they show how many are left.",
     }
     if progress.n_drawn:
         low, high = progress.interval
-        shown["share"] = {
-            "mean": progress.mean,
-            "low": low,
-            "high": high,
-            "mean_words": percent(progress.mean),
-            "ends": f"{percent(low)} to {percent(high)}",
-        }
-        shown["share_words"] = "90% interval, by your answers and other tables."
+        ends = f"{percent(low)} to {percent(high)}"
+        share = {"mean": progress.mean, "low": low, "high": high, "ends": ends, "any_look": None}
+        shown["share_words"] = "90% interval, by your answers and public tables."
         if progress.any_look is not None:
-            shown["share_words"] += f" {any_look_sentence(progress.any_look)}"
+            low, high = progress.any_look
+            looked = {"low": low, "high": high, "ends": f"{percent(low)} to {percent(high)}"}
+            share["any_look"] = looked
+            shown["share_words"] = any_look_sentence()
+            share["words"] = (
+                f"With public tables: about {percent(progress.mean)} (90% interval {ends})."
+            )
+        shown["share"] = share
         shown["left"] = {
             "words": _about(left.recall),
             "recall": left.recall,
             "low": left.low_recall,
             "high": left.high_recall,
         }
-        shown["left_words"] = left_sentence(left, progress.n_to_certify)
+        shown["left_words"] = left_sentence(left, None)
     return shown
+
+
+def _can_check(progress: Progress) -> bool:
+    """Whether a check can show something: an anomaly is found, and rows are left."""
+    return bool(progress.left.n_found and progress.left.n_rows and progress.n_to_certify)
+
+
+def _stop_words(progress: Progress, asking: Asking, sheet: Sheet) -> str:
+    """Whether the person may stop."""
+    answers = [answer for _, answer in sheet.of_check]
+    if (check := progress.check) is not None:
+        verdict = "You may stop" if check.is_certified else "Not yet"
+        return f"{verdict}. {check_sentence(check.n_labels, check, check.n_labels)}"
+    if answers:
+        return f"Not yet: the check needs answers to all of its {len(answers):,} rows."
+    if not progress.left.n_rows:
+        return "You may stop: every row has an answer."
+    if asking == "find":
+        if not _can_check(progress):
+            return "Not yet: no anomaly is found."
+        return (
+            "Not yet shown that most are found. When you find no more, check with "
+            f"{progress.n_to_certify:,} random rows."
+        )
+    n_more = N_LABELS - progress.n_drawn
+    if n_more > 0:
+        return f"Not yet: label {n_more:,} more random row{'s' * (n_more > 1)}."
+    return "You may stop: more answers only make the range narrower."
 
 
 def _about(share: float) -> str:

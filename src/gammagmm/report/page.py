@@ -42,6 +42,8 @@ __all__ = ["GroupLines", "asset", "group_lines", "render", "template", "write_re
 
 N_FIRST = 10
 """Rows of the table of the most anomalous rows that are shown at first, as in page.css."""
+N_ASKED = 5
+"""Rows to label that are shown at first, as in page.css."""
 MAX_COMPONENTS = 12
 """Most components that the page lists."""
 MAX_GROUPS = 30
@@ -65,6 +67,7 @@ def render(findings: Findings) -> str:
         max_components=MAX_COMPONENTS,
         groups=group_lines(findings.groups, MAX_GROUPS),
         n_first=N_FIRST,
+        n_asked=N_ASKED,
     )
 
 
@@ -89,6 +92,7 @@ def template(name: str = "page.html") -> Template:
         "code": _with_code,
         "count": lambda n: f"{n:,}",
         "percent": percent,
+        "whole": _whole,
         "reasons": reason_words,
         "sha256": _sha256,
     }
@@ -111,6 +115,11 @@ def template(name: str = "page.html") -> Template:
     compact = {"separators": (",", ":"), "allow_nan": False, "ensure_ascii": False}
     environment.policies["json.dumps_kwargs"] = compact
     return environment.from_string(asset(name))
+
+
+def _whole(share: float) -> str:
+    """A share in whole per cent, if it is as large as that."""
+    return f"{share:.0%}" if 0.01 <= share <= 0.99 else percent(share)
 
 
 def _shown(value: object) -> object:

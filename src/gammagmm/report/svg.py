@@ -52,8 +52,8 @@ COLOURS = {
     "ink": "currentColor",
 }
 # Pixels.
-WORDS_HEIGHT, CURVE_HEIGHT, DENSITY_HEIGHT, BAR_HEIGHT = 20, 110, 68, 32
-GAP, MARK = 10, 4.5
+WORDS_HEIGHT, CURVE_HEIGHT, DENSITY_HEIGHT, BAR_HEIGHT = 20, 102, 62, 32
+GAP, WAVE_HEIGHT, MARK = 6, 18, 4.5
 FOUND_HEIGHT, SERIES_TOP, SERIES_BOTTOM = 120, 8, 180
 STRIP_WIDTH, STRIP_HEIGHT = 76, 24
 SERIES_LEFT = 6.0
@@ -82,7 +82,7 @@ def share_svg(posterior: GammaPosterior, curve: RankCurve | None = None) -> str:
     if curve is not None:
         start, top = WORDS_HEIGHT, WORDS_HEIGHT + CURVE_HEIGHT + GAP
         drawn = _curve(curve, end)
-    base = top + DENSITY_HEIGHT
+    base = top + WAVE_HEIGHT + DENSITY_HEIGHT
     drawn += _densities(posterior, known, end, base, has_rows=curve is not None)
     if posterior.has_estimate:
         drawn += _cut(posterior, curve, end, base)
@@ -114,8 +114,10 @@ def _densities(
         drawn += _density(GammaPosterior.reference(), end, base, "reference")
     elif not has_rows:
         drawn += _density(posterior, end, base, "alarm")
-    words = "the share, by your answers" if posterior.n_labels else "shares of other tables"
-    drawn += _text("wave", 1.0, base - DENSITY_HEIGHT + 12, words, "end")
+    words = "the share, by your answers" if posterior.n_labels else "shares in public tables"
+    is_left = _place(min(posterior.mean, end), end) > 0.5  # beside the line of the cut
+    at, anchor = (0.0, "start") if is_left else (1.0, "end")
+    drawn += _text("wave", at, base - DENSITY_HEIGHT - 5, words, anchor)
     return drawn if has_rows and not posterior.has_estimate else drawn + _atom(posterior, base)
 
 
@@ -123,7 +125,7 @@ def _bars(
     posterior: GammaPosterior, known: GammaPosterior
 ) -> list[tuple[GammaPosterior, str, str]]:
     """The intervals below the densities, with their names and colours."""
-    tables = "nine of ten other tables"
+    tables = "nine of ten public tables"
     if not posterior.is_model:
         reference = GammaPosterior.reference()
         return [(known, posterior.range_name, "accent"), (reference, tables, "reference")]
@@ -138,7 +140,7 @@ def _share_words(posterior: GammaPosterior, curve: RankCurve | None) -> str:
         flagged = f"{curve.n_flagged:,} of {curve.n_rows:,} are flagged"
         words = f"Scores of the rows in their order: {flagged}. "
     low, high = (percent(share) for share in GammaPosterior.reference().interval())
-    tables = f"In nine of ten other tables, the share of anomalies was {low} to {high}."
+    tables = f"In nine of ten public tables, the share of anomalies was {low} to {high}."
     return f"{words}{tables} {sentence(posterior)}"
 
 
@@ -415,11 +417,11 @@ def _down(share: float, end: float) -> float:
 
 def column_svg(shape: ColumnShape, name: str) -> str:
     """The values of a column as the symbol `name`, which strips show behind their marks."""
-    edges = 4.0 + (STRIP_WIDTH - 8.0) * np.linspace(0.0, 1.0, len(shape.heights) + 1)
+    edges = 4.0 + (STRIP_WIDTH - 8.0) * np.asarray(shape.edges)
     heights = np.sqrt(np.asarray(shape.heights))  # a rare value is seen as well
     down = STRIP_HEIGHT - 2.0 - (STRIP_HEIGHT - 4.0) * heights
     pairs = zip(np.repeat(edges, 2)[1:-1].tolist(), np.repeat(down, 2).tolist(), strict=True)
-    path = " L".join(f"{x:.0f} {y:.1f}" for x, y in pairs)
+    path = " L".join(f"{x:.1f} {y:.1f}" for x, y in pairs)
     base = STRIP_HEIGHT - 2
     low, high = (4.0 + (STRIP_WIDTH - 8.0) * place for place in (shape.low, shape.high))
     return (
@@ -431,15 +433,31 @@ def column_svg(shape: ColumnShape, name: str) -> str:
     )
 
 
-def strip_svg(reason: Reason, shape: ColumnShape, name: str) -> str:
-    """The value of a row as a mark on the values of its column, which are the symbol `name`."""
+def strip_svg(reason: Reason, shape: ColumnShape | None = None, name: str = "") -> str:
+    """The value of a row as a mark on the values of its column, which are the symbol `name`.
+
+    A value of a column with only two is the part of the rows that have it. Usual values have no
+    colour of an alarm.
+    """
+    mark, colour = ("alarm", ALARM) if reason.is_odd else ("accent", ACCENT)
+    start = (
+        f'<svg class="strip" viewBox="0 0 {STRIP_WIDTH} {STRIP_HEIGHT}" width="{STRIP_WIDTH}" '
+        f'height="{STRIP_HEIGHT}" aria-hidden="true">'
+    )
+    if shape is None:
+        width = STRIP_WIDTH - 8.0
+        own = max((reason.share or 0.0) * width, 2.5)
+        bar = f'<rect x="4" y="{STRIP_HEIGHT / 2 - 4:g}" height="8" '
+        return (
+            f'{start}{bar}class="reference" width="{width:g}" fill="{REFERENCE}" '
+            f'fill-opacity="0.45"/>{bar}class="{mark}" width="{own:.1f}" fill="{colour}"/></svg>'
+        )
     x = 4.0 + (STRIP_WIDTH - 8.0) * shape.place(reason)
     return (
-        f'<svg class="strip" viewBox="0 0 {STRIP_WIDTH} {STRIP_HEIGHT}" width="{STRIP_WIDTH}" '
-        f'height="{STRIP_HEIGHT}" aria-hidden="true"><use href="#{name}"/>'
-        f'<line class="alarm-line" x1="{x:.1f}" y1="1" x2="{x:.1f}" y2="{STRIP_HEIGHT - 2}" '
-        f'stroke="{ALARM}" stroke-width="2"/>'
-        f'<circle class="alarm" cx="{x:.1f}" cy="4" r="3.5" fill="{ALARM}"/></svg>'
+        f'{start}<use href="#{name}"/>'
+        f'<line class="{mark}-line" x1="{x:.1f}" y1="1" x2="{x:.1f}" y2="{STRIP_HEIGHT - 2}" '
+        f'stroke="{colour}" stroke-width="2"/>'
+        f'<circle class="{mark}" cx="{x:.1f}" cy="4" r="3.5" fill="{colour}"/></svg>'
     )
 
 

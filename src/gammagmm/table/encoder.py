@@ -223,6 +223,12 @@ class TableEncoder:
             for output, text in zip(column.outputs, column.encoded, strict=True)
         }
 
+    @property
+    def other_texts(self) -> dict[str, str]:
+        """The text of each column of text in the rows that have 0 in all of its columns."""
+        left = {c.name: [t for t in c.texts if t not in c.encoded] for c in self.texts}
+        return {name: " or ".join(texts) for name, texts in left.items()}
+
     def renamed(self, names: Mapping[str, str]) -> TableEncoder:
         """The same map of columns with other names."""
         kinds: Any = (self.numbers, self.texts, self.dates)

@@ -105,6 +105,11 @@ class Preparation:
         return {} if self.encoder is None else self.encoder.encoded
 
     @property
+    def other_texts(self) -> dict[str, str]:
+        """The text of each column of text in the rows that have 0 in all of its columns."""
+        return {} if self.encoder is None else self.encoder.other_texts
+
+    @property
     def n_outputs(self) -> int:
         """Number of the columns of numbers."""
         return self.n_columns if self.encoder is None else len(self.encoder.outputs)

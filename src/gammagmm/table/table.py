@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from gammagmm.distributed.collection import Collection
     from gammagmm.table.preparation import Preparation
 
-__all__ = ["Groups", "Table"]
+__all__ = ["Commands", "Groups", "Table"]
+
+
+@dataclass(frozen=True)
+class Commands:
+    """What a person types in a shell to be asked about the rows of a file."""
+
+    label: str
+    check: str  # of what is found
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +91,8 @@ class Table:
         The table on Dask that these rows are a sample of. A copy and a saved fit do not have it.
     words : Words
         The words for what the user can ask for.
+    commands : Commands or None, default=None
+        The commands that label rows of these files; None for rows in Python.
     """
 
     values: NDArray[np.float64]
@@ -101,6 +111,7 @@ class Table:
     groups: Groups | None = None
     collection: Collection | None = None
     words: Words = PYTHON
+    commands: Commands | None = None
 
     def __len__(self) -> int:
         return len(self.values)
