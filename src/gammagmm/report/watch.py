@@ -61,7 +61,7 @@ def render_watch(history: History, rows: Sequence[WatchedRow] = ()) -> str:
     return template("watch.html").render(
         history=history,
         title=_title(history),
-        state=state_sentence(history),
+        state=_lead(history),
         why=column_words(history),
         following=next_sentence(history),
         promise=promise_sentence(history),
@@ -117,6 +117,12 @@ def _cut(name: str) -> str:
 
 def _title(history: History) -> str:
     words = state_words(history, history.state)
+    return words[:1].upper() + words[1:]
+
+
+def _lead(history: History) -> str:
+    """The sentence about the state without the words of the title."""
+    words = state_sentence(history).removeprefix(f"{_title(history)}: ")
     return words[:1].upper() + words[1:]
 
 
