@@ -82,22 +82,21 @@ def posterior_html(posterior: GammaPosterior) -> str:
 
 def answer_html(fit: Fit) -> str:
     """The answer of a fit: the rows by their scores, what the share can be, and the lines."""
-    return _block("answer", *_answer(fit))
+    curve = rank_curve(fit, share_end(fit.posterior))
+    return _block("answer", _words(fit.lines), share_svg(fit.posterior, curve))
 
 
 def fit_html(fit: Fit) -> str:
-    """The same with a line for each detector."""
-    lines = (
-        (info.name, info.status, f"{info.n_rows:,}", f"{info.seconds:.1f}")
-        for info in fit.detector_info
-    )
-    heads = ("detector", "status", "rows fitted", "seconds")
-    return _block("fit", *_answer(fit), _table(heads, lines))
-
-
-def _answer(fit: Fit) -> tuple[str, str]:
-    curve = rank_curve(fit, share_end(fit.posterior))
-    return _words(fit.lines), share_svg(fit.posterior, curve)
+    """The first line of the answer, and the detectors with their seconds."""
+    longest = max(info.seconds for info in fit.detector_info)
+    lines = []
+    for info in fit.detector_info:
+        parts = (("seconds", "accent", info.seconds), ("", "line", longest - info.seconds))
+        picture = Drawn(bar_svg(parts)) if longest > 0.0 else ""
+        counts = (f"{info.n_rows:,}", f"{info.seconds:.1f}")
+        lines.append((info.name, info.status, *counts, picture))
+    heads = ("detector", "status", "rows fitted", "seconds", "")
+    return _block("fit", _words(fit.lines[:1]), _table(heads, lines))
 
 
 def evidence_html(evidence: Evidence) -> str:
@@ -152,12 +151,19 @@ def known_html(known: KnownRows) -> str:
 
 def labelled_html(rows: LabelledRows) -> str:
     """The share by the labels, what is found and left, and found against looked at."""
-    parts = [_words([sentence(rows.posterior)]), share_svg(rows.posterior)]
+    lines, found = [sentence(rows.posterior)], rows.found_in_order.tolist()
+    if rows.posterior.is_model:
+        lines.insert(0, f"{NOT_KNOWN}. {reference_sentence(load_track_record())}")
+    parts = [_words(lines), share_svg(rows.posterior)]
     if len(rows.known_rows):
         left = rows.left
         parts += [_words([recall_sentence(left)]), left_svg(left)]
-        if found := rows.found_in_order.tolist():
-            parts.append(found_svg((("ranking", "accent", found),), "labelled rows"))
+        if found and found[-1]:
+            parts.append(found_svg((("ranking", "accent", found),), "random labelled rows"))
+        elif found:
+            parts.append(
+                _words([f"None of the {len(found):,} random labelled rows is an anomaly."])
+            )
     return _block("labels", *parts)
 
 

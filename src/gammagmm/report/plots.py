@@ -93,7 +93,14 @@ def plot_posterior(posterior: GammaPosterior, ax: Axes) -> None:
         ax.fill_between(grid, density, where=inside, color=ACCENT, alpha=0.25, lw=0.0, label=label)
         ax.plot(grid, density, color=ACCENT)
         ax.set_xlim(-0.03 * right, right)
-    ax.axvline(posterior.mean, color=ALARM, label=f"mean {posterior.mean:.1%}")
+        if posterior.is_model or posterior.n_labels:
+            tables = GammaPosterior.reference()
+            _, top = ax.get_ylim()
+            heights, label = tables.pdf(grid[1:]), "public tables"
+            ax.plot(grid[1:], heights, color=REFERENCE, ls="--", lw=1.2, label=label)
+            ax.set_ylim(top=top)  # that of the posterior
+    label = f"mean {posterior.mean:.1%}"
+    ax.axvline(posterior.mean, color=INK, ls=(0, (4, 3)), lw=1.2, label=label)
     # The atom is a stem whose height is its probability, as a fraction of the axis.
     height, transform = posterior.prob_zero, ax.get_xaxis_transform()
     label = f"P(no anomalies) = {height:.1%}"
@@ -122,14 +129,14 @@ def plot_ranking(fit: Fit, ax: Axes) -> None:
     """The scores of the rows in their order, the cut, and where it can be; returns `ax`.
 
     The band is the 90 % interval of the share or, without labels, the shares in nine of ten
-    other tables.
+    public tables.
     """
     posterior = fit.posterior
     end = share_end(posterior)
     curve = rank_curve(fit, end)
     known = GammaPosterior.reference() if posterior.is_model else posterior
     low, high = known.interval()
-    words = "in nine of ten other tables" if posterior.is_model else known.range_name
+    words = "in nine of ten public tables" if posterior.is_model else known.range_name
     label = f"{percent(low)} to {percent(high)}: {words}"
     ax.axvspan(low, min(high, end), color=ACCENT, alpha=0.12, lw=0.0, label=label)
     bottom = float(curve.scores.min())
@@ -163,11 +170,11 @@ def plot_ranking(fit: Fit, ax: Axes) -> None:
     ax.set_xscale("function", functions=(_root, np.square))
     ax.set_xlim(0.0, end)
     ax.set_xticks(share_ticks(end))
-    ax.xaxis.set_major_formatter(lambda share, _: f"{100.0 * share:.5g}%")
+    ax.xaxis.set_major_formatter(_tick)
     ax.set_ylim(bottom=bottom)
     ax.set_xlabel("share of the rows, most anomalous first")
     ax.set_ylabel("score")
-    ax.legend(loc="upper right")
+    _legend_below(ax)
 
 
 @_styled
@@ -187,6 +194,9 @@ def plot_labels(rows: LabelledRows, ax: Axes) -> None:
     ax.set_xlim(0, max(n_rows, 1))
     ax.set_ylim(0, max(1.05 * n_found, 1.0))
     ax.legend(loc="lower right")
+    if n_rows and not n_found:
+        words = f"None of the {n_rows:,} random labelled rows is an anomaly."
+        ax.text(0.5, 0.5, words, transform=ax.transAxes, ha="center", wrap=True)
 
 
 @_styled
@@ -208,7 +218,7 @@ def plot_groups(groups: GroupShares, ax: Axes) -> None:
     ax.set_xlabel("share of the rows that are flagged")
     ax.xaxis.set_major_formatter("{x:.1%}")
     ax.set_ylim(len(shown) - 0.5, -0.5)
-    ax.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.2)
+    _legend_below(ax)
 
 
 @_styled
@@ -271,7 +281,7 @@ def _finish_density(ax: Axes) -> None:
     ax.set_ylim(bottom=0.0)
     ax.set_xlabel("share of anomalies γ")
     ax.set_ylabel("posterior density")
-    ax.xaxis.set_major_formatter("{x:.0%}")
+    ax.xaxis.set_major_formatter(_tick)
     ax.legend()
 
 
@@ -282,6 +292,16 @@ def _plain(name: str) -> str:
     """
     words = visible(name).replace("$", r"\$")
     return f" {words}" if words.startswith("_") else words
+
+
+def _legend_below(ax: Axes) -> None:
+    """A legend that covers neither the picture nor its title."""
+    ax.legend(loc="upper left", bbox_to_anchor=(0.0, -0.17), ncols=2, borderaxespad=0.2)
+
+
+def _tick(share: float, _: float) -> str:
+    """The label of a tick, without rounding."""
+    return f"{100.0 * share:.5g}%"
 
 
 def _root(share: Array) -> Array:
