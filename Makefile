@@ -144,6 +144,7 @@ bench: install
 	$(BIN)/python benchmarks/imports.py
 	$(BIN)/python benchmarks/install_size.py
 	$(BIN)/python benchmarks/labels.py
+	$(BIN)/python benchmarks/label_page.py
 	$(BIN)/python benchmarks/cost.py
 	$(BIN)/python benchmarks/page.py
 

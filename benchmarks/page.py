@@ -33,6 +33,7 @@ COMMANDS = (
     ("imports", "make bench", "imports.py"),
     ("install_size", "make bench", "install_size.py"),
     ("labels", "make bench", "labels.py"),
+    ("label_page", "make bench", "label_page.py"),
     ("cost", "make bench", "cost.py"),
     ("heavy_starts", "make bench-large", "heavy_starts.py"),
     ("ten_runs", "make bench-large", "mixture.py --large"),
@@ -340,6 +341,17 @@ def labels(results):
     }
 
 
+def label_page(results):
+    found = results.get("label_page")
+    return found and {
+        "n_rows": f"{found['rows']:,}",
+        "n_columns": found["columns"],
+        "answers": found["answers"],
+        "median": f"{found['median_ms']:.0f}",
+        "most": f"{found['max_ms']:.0f}",
+    }
+
+
 def same_process(results):
     found = results.get("same_process")
     if found is None:
@@ -467,6 +479,7 @@ VALUES = {
     "imports": imports,
     "install_size": install_size,
     "labels": labels,
+    "label_page": label_page,
     "same_process": same_process,
     "subsets": subsets,
     "costs": costs,
