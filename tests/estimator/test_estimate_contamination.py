@@ -29,7 +29,7 @@ def clean():
 
 def test_it_is_the_estimators_contamination():
     X = load_demo().X
-    with pytest.warns(NoLabelsWarning, match="of 303 other tables"):
+    with pytest.warns(NoLabelsWarning, match="of 303 public tables"):
         gamma = estimate_contamination(X, **OPTIONS)
     fitted = GammaGMM(**OPTIONS).fit(X)
     assert type(gamma) is Contamination
