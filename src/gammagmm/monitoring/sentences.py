@@ -26,7 +26,7 @@ __all__ = [
 
 NOT_ANOMALIES = (
     "A row above the threshold is unusual, which does not make it an anomaly. To know the share of "
-    "anomalies, label rows with gammagmm label."
+    "anomalies, label rows with `gammagmm label`."
 )
 METHOD = (
     f"the newest {WINDOWS[0]}, {WINDOWS[1]} and {WINDOWS[2]} periods are compared with the quiet "
