@@ -393,7 +393,7 @@ def quiet_figures(preset: str, plan: dict[str, Any]) -> Result:
     for split in found:
         reference = Count(split["n_rows"], split["n_beyond"])
         first.append(first_alarm(states_of(reference, split["n_each"], split["beyond"])))
-        if reference.n_beyond:
+        if reference.n_above:
             n_new = split["n_each"] * len(split["beyond"])
             ratios.append(sum(split["beyond"]) / n_new / reference.share)
     n_periods = plan["quiet"]["periods"]

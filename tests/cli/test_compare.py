@@ -166,8 +166,8 @@ def test_the_legend_of_the_picture_says_which_estimate_has_no_labels(labelled, t
 @pytest.fixture
 def histories(tmp_path):
     """Histories of tables with 2, 8 and 16 % beyond one cut, and one of another fit."""
-    for name, n_beyond, fit in (("2", 20, "f"), ("8", 80, "f"), ("16", 160, "f"), ("x", 20, "g")):
-        periods = [Period("earlier", Count(50, 0)), Period("newest", Count(1000, n_beyond))]
+    for name, n_above, fit in (("2", 20, "f"), ("8", 80, "f"), ("16", 160, "f"), ("x", 20, "g")):
+        periods = [Period("earlier", Count(50, 0)), Period("newest", Count(1000, n_above))]
         History(fit, Count(2000, 40), periods=tuple(periods)).save(tmp_path / f"{name}.json")
     return tmp_path
 

@@ -328,7 +328,7 @@ def test_what_is_replaced_or_dropped_is_told(kept):
     options = ("--history", "told.json")
     monitor(kept, "shops.csv", *options, "--by", "shop")
     (period,) = History.load(kept / "told.json").periods
-    had = f"It had {period.count.n_beyond} of 100 rows above the threshold."
+    had = f"It had {period.count.n_above} of 100 rows above the threshold."
     done = monitor(kept, "shops.csv", *options, "--force")
     lost = "Its counts of groups were dropped, because --by is missing: 'a', 'b'."
     assert f"Period shops.csv was replaced. {had} {lost}" in done.stdout

@@ -138,5 +138,5 @@ def test_labels_move_the_cut_and_the_reference_with_it(mixed):
     reference = estimator.monitor(mixed(0.05, 200, 9)).reference
     # The listed rows are not like new rows.
     assert reference.n_rows == 380
-    cut_share = reference.n_beyond / reference.n_rows
+    cut_share = reference.n_above / reference.n_rows
     assert abs(cut_share - (400 * estimator.contamination_ - 20) / 380) <= 1 / 380

@@ -60,10 +60,10 @@ def test_p_values_of_many_rows_are_those_of_the_whole_sum(x):
 
 def test_the_distribution_of_many_rows_is_close_to_the_exact_one():
     base, n_more = sums_of(counts(LONG, [160, 180, 170])), 25  # of which one lies above
-    for icc, n_beyond in ((0.0, 200), (0.0, 240), (0.001, 240), (0.005, 350)):
+    for icc, n_above in ((0.0, 200), (0.0, 240), (0.001, 240), (0.005, 350)):
         own = np.full(7, icc)
-        exact = p_varying(Sums.of(Count(LONG, n_beyond)), base, own)
-        close = p_varying(Sums.of(Count(LONG + n_more, n_beyond + 1)), base, own)
+        exact = p_varying(Sums.of(Count(LONG, n_above)), base, own)
+        close = p_varying(Sums.of(Count(LONG + n_more, n_above + 1)), base, own)
         assert 1e-7 < exact < 0.2
         # Without variation, the approximation is larger, and Fisher's test decides.
         assert 0.8 * exact < close < (1.25 if icc else 3.0) * exact

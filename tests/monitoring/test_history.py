@@ -65,7 +65,7 @@ def test_a_period_that_is_replaced_keeps_its_place():
     history = EMPTY.add(days([20, 18, 19]))
     new = Period("day 001", Count(510, 25), digest="new")
     replaced = history.add([new], replace_periods=True)
-    assert [p.count.n_beyond for p in replaced.periods] == [20, 25, 19]
+    assert [p.count.n_above for p in replaced.periods] == [20, 25, 19]
     # The same table under another name takes the place of the first count.
     again = history.add([Period("monday", Count(500, 18), digest="1")], replace_periods=True)
     assert [p.name for p in again.periods] == ["day 000", "day 002", "monday"]
@@ -230,7 +230,7 @@ def test_the_table_has_a_line_for_each_period_and_group():
     history = EMPTY.add(in_groups([{"a": 2, "b": 3}, {"a": 1}]))
     frame = history.to_frame()
     assert frame["group"].tolist() == ["", "a", "b", "", "a"]
-    assert frame["n_beyond"].tolist() == [5, 2, 3, 1, 1]
+    assert frame["n_above"].tolist() == [5, 2, 3, 1, 1]
     assert frame.loc[1, ["low", "high"]].tolist() == list(Count(100, 2).interval())
     assert set(frame["state"]) == {"learning"}
 
@@ -261,11 +261,11 @@ def test_a_history_that_could_not_be_read_again_is_not_written(tmp_path):
     ("change", "message"),
     [
         (lambda d: d.update(schema="gammagmm/posterior"), "schema must be 'gammagmm/history'"),
-        (lambda d: d.update(version=4), "Upgrade gammagmm"),
+        (lambda d: d.update(version=5), "Upgrade gammagmm"),
         (lambda d: d.update(version=2), r"earlier version.*new history with --history\."),
         (lambda d: d.update(alpha=0), "alpha must lie strictly between 0 and 1"),
         (lambda d: d.pop("fit"), "missing or unexpected fields: fit"),
-        (lambda d: d["reference"].update(n_beyond=2001), "cannot lie above the threshold"),
+        (lambda d: d["reference"].update(n_above=2001), "cannot lie above the threshold"),
         (lambda d: d["periods"][0]["count"].update(n_rows=1.5), "must be a whole number"),
         (lambda d: d["periods"][0]["count"].update(n_rows=-1), "cannot lie above the threshold"),
         (lambda d: d["periods"][0]["count"].update(n_rows=10**12), "at most 10,000,000,000 rows"),

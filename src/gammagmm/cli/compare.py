@@ -104,7 +104,7 @@ def compare_histories(first: History, second: History) -> dict[str, Any]:
         data |= {
             f"period_{letter}": history.newest.name,
             f"n_rows_{letter}": count.n_rows,
-            f"n_beyond_{letter}": count.n_beyond,
+            f"n_above_{letter}": count.n_above,
             f"share_{letter}": count.share,
             f"exact_range_90_{letter}": list(count.interval()),
         }
@@ -118,7 +118,7 @@ def histories_text(names: Sequence[str], pair: Sequence[History]) -> str:
     table = [["", "period", "rows", "above the threshold", "share", "exact range (90%)"]]
     for letter, name, history in zip("AB", names, pair, strict=True):
         count = history.newest.count
-        numbers = [f"{count.n_rows:,}", f"{count.n_beyond:,}", percent(count.share)]
+        numbers = [f"{count.n_rows:,}", f"{count.n_above:,}", percent(count.share)]
         words = [f"{letter}  {one_line(name)}", one_line(history.newest.name)]
         table.append([*words, *numbers, " to ".join(map(percent, count.interval()))])
     found = compare_histories(*pair)

@@ -99,7 +99,7 @@ class Counted:
 
 
 def _beyond(count: Count) -> str:
-    return f"{count.n_beyond:,} of {count.n_rows:,} rows above the threshold"
+    return f"{count.n_above:,} of {count.n_rows:,} rows above the threshold"
 
 
 def monitor_text(counted: Counted, fit_notes: Sequence[Note]) -> str:
@@ -132,7 +132,7 @@ def _table(first: str, records: Sequence[dict[str, Any]]) -> list[list[str]]:
     """Head and lines of a table; its first column is the period or the group."""
     table = [[first, "rows", "above the threshold", "share", "exact range (90%)", "state"]]
     for line in records:
-        counts = [f"{line['n_rows']:,}", f"{line['n_beyond']:,}"]
+        counts = [f"{line['n_rows']:,}", f"{line['n_above']:,}"]
         share = percent(line["share"]) if line["n_rows"] else ""
         interval = f"{percent(line['low'])} to {percent(line['high'])}" if line["n_rows"] else ""
         table.append([one_line(line[first]), *counts, share, interval, line["state"]])
@@ -143,13 +143,13 @@ def _sentences(counted: Counted) -> list[str]:
     """What the answer says below the tables."""
     history, newest = counted.history, counted.newest
     reference = history.reference
-    n_beyond, n_rows = newest.count.n_beyond, newest.count.n_rows
+    n_above, n_rows = newest.count.n_above, newest.count.n_rows
     if n_rows:
         low, high = (percent(end) for end in newest.count.interval())
         lines = [
-            f"In {one_line(newest.name)}, {n_beyond:,} of {n_rows:,} rows lie above the threshold "
+            f"In {one_line(newest.name)}, {n_above:,} of {n_rows:,} rows lie above the threshold "
             f"({percent(newest.count.share)}, exact range (90%) {low} to {high}). Of the "
-            f"training rows, {reference.n_beyond:,} of {reference.n_rows:,} do "
+            f"training rows, {reference.n_above:,} of {reference.n_rows:,} do "
             f"({percent(reference.share)})."
         ]
     else:
@@ -175,7 +175,7 @@ def history_data(history: History) -> dict[str, Any]:
     return {
         "reference": {
             "n_rows": reference.n_rows,
-            "n_beyond": reference.n_beyond,
+            "n_above": reference.n_above,
             "share": reference.share,
             "exact_range_90": list(reference.interval()),
         },

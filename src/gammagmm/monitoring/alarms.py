@@ -75,7 +75,7 @@ class Series:
 
     def __init__(self, periods: Sequence[Count], weekdays: Sequence[int] | None = None) -> None:
         n = np.array([period.n_rows for period in periods], dtype=float)
-        k = np.array([period.n_beyond for period in periods], dtype=float)
+        k = np.array([period.n_above for period in periods], dtype=float)
         each = np.stack([np.ones(len(n)), n, k, n * n, k * k / np.maximum(n, 1.0)])[..., None]
         if weekdays is not None:
             each = each * (np.array(weekdays)[:, None] == np.arange(N_WEEKDAYS))
@@ -131,7 +131,7 @@ class Series:
             count = before.rows.count
             if p_value <= limits[t, j] and p_higher(own.count, count) <= exact[t, j]:
                 if direction == "fallen":
-                    count = Count(count.n_rows, count.n_rows - count.n_beyond)
+                    count = Count(count.n_rows, count.n_rows - count.n_above)
                 change = Change(direction, WINDOWS[j], p_value, float(limits[t, j]), count)
                 return [(t, j, change)]
         return []

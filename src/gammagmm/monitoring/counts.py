@@ -42,7 +42,7 @@ class Count:
     ----------
     n_rows : int
         Number of rows.
-    n_beyond : int
+    n_above : int
         Number of rows above the threshold.
 
     Examples
@@ -53,19 +53,17 @@ class Count:
     """
 
     n_rows: int
-    n_beyond: int
+    n_above: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.n_beyond <= self.n_rows:
-            raise ValueError(
-                f"{self.n_beyond} of {self.n_rows} rows cannot lie above the threshold"
-            )
+        if not 0 <= self.n_above <= self.n_rows:
+            raise ValueError(f"{self.n_above} of {self.n_rows} rows cannot lie above the threshold")
         check_rows(self.n_rows)
 
     @property
     def share(self) -> float:
         """Share of the rows above the threshold; NaN without rows."""
-        return self.n_beyond / self.n_rows if self.n_rows else np.nan
+        return self.n_above / self.n_rows if self.n_rows else np.nan
 
     def interval(self, mass: float = 0.9) -> tuple[float, float]:
         """Exact confidence interval (Clopper-Pearson) of the share above the threshold.
@@ -80,7 +78,7 @@ class Count:
         tuple of two floats
             Both ends of the interval.
         """
-        low, high = binomial_interval(self.n_rows, self.n_beyond, mass)
+        low, high = binomial_interval(self.n_rows, self.n_above, mass)
         return float(low), float(high)
 
 
@@ -220,13 +218,13 @@ def count_periods(
     np.add.at(cells[1], (places, group_places), is_beyond)
     marks = None if labels is None else _checked_labels(labels, len(digests))
     found = []
-    for t, (own_name, n_rows, n_beyond) in enumerate(zip(names, *cells.tolist(), strict=True)):
+    for t, (own_name, n_rows, n_above) in enumerate(zip(names, *cells.tolist(), strict=True)):
         own = {
             group: Count(n, k)
-            for group, n, k in zip(group_names, n_rows, n_beyond, strict=True)
+            for group, n, k in zip(group_names, n_rows, n_above, strict=True)
             if n and groups is not None
         }
-        count, is_own = Count(sum(n_rows), sum(n_beyond)), places == t
+        count, is_own = Count(sum(n_rows), sum(n_above)), places == t
         columns = {} if rows is None or not parts else count_parts(rows[is_own], parts)
         known = None if marks is None else _labels(marks[is_own])
         filled = 0 if n_filled is None else int(n_filled[is_own].sum())

@@ -36,7 +36,7 @@ from gammagmm.monitoring.watched_row import WatchedRow
 
 __all__ = ["ALPHA", "History"]
 
-FORM = Form("gammagmm/history", 3, "history", "Start a new history with --history.")
+FORM = Form("gammagmm/history", 4, "history", "Start a new history with --history.")
 ALPHA = 0.05
 """Probability of a false alarm in 100 periods, unless another one is chosen."""
 
@@ -323,7 +323,7 @@ class History:
         fit : str
             Digest of the fit.
         reference : Count
-            The training rows beyond its cut.
+            The training rows, and how many lie above its threshold.
         alpha : float or None
             Probability of a false alarm; None is that of the history.
 
@@ -359,7 +359,7 @@ class History:
         -------
         pandas.DataFrame
             A line for each period, and for each group of a period. Columns: period, group ("" for
-            all rows), n_rows, n_beyond, share, low and high (the exact 90 % range), and state.
+            all rows), n_rows, n_above, share, low and high (the exact 90 % range), and state.
 
         Raises
         ------
@@ -390,7 +390,7 @@ class History:
                         "period": period.name,
                         "group": group,
                         "n_rows": count.n_rows,
-                        "n_beyond": count.n_beyond,
+                        "n_above": count.n_above,
                         "share": count.share,
                         "low": low,
                         "high": high,
@@ -535,7 +535,7 @@ class History:
         period = self.newest
         count, words = period.count, "no rows"
         if count.n_rows:
-            words = f"{count.n_beyond} of {count.n_rows} rows above the threshold"
+            words = f"{count.n_above} of {count.n_rows} rows above the threshold"
             words += f", {percent(count.share)}"
         state = self.state_words(self.state)
         return f"History({n_periods}; {one_line(period.name)}: {words}; {state})"

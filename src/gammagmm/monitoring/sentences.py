@@ -71,9 +71,9 @@ def state_sentence(history: History) -> str:
         back = f"Back since {since}: the share had {VERBS[change.direction]} in {changed}."
         return f"{back} {learning}" if state.is_learning else back
     own = [period.count for period in history.periods[state.since :]]
-    n_rows, n_beyond = sum(c.n_rows for c in own), sum(c.n_beyond for c in own)
+    n_rows, n_above = sum(c.n_rows for c in own), sum(c.n_above for c in own)
     return (
-        f"{state.kind.capitalize()} since {since}: {percent(n_beyond / n_rows)} of the rows since "
+        f"{state.kind.capitalize()} since {since}: {percent(n_above / n_rows)} of the rows since "
         f"then lie above the threshold, and {percent(change.base.share)} of the rows before (p = "
         f"{change.p_value:.1g})."
     )

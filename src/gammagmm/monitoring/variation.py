@@ -67,26 +67,26 @@ def p_higher(count: Count, base: Count) -> float:
     >>> round(p_higher(Count(10, 4), Count(20, 1)), 4)
     0.0312
     """
-    n_beyond, n_rows = count.n_beyond + base.n_beyond, count.n_rows + base.n_rows
-    if min(n_beyond, count.n_rows) > MANY:
-        return _p_higher_of_many(count, n_beyond, n_rows)
-    return p_between(count.n_beyond, count.n_rows, n_beyond, count.n_rows, n_rows)
+    n_above, n_rows = count.n_above + base.n_above, count.n_rows + base.n_rows
+    if min(n_above, count.n_rows) > MANY:
+        return _p_higher_of_many(count, n_above, n_rows)
+    return p_between(count.n_above, count.n_rows, n_above, count.n_rows, n_rows)
 
 
-def _p_higher_of_many(count: Count, n_beyond: int, total: int) -> float:
+def _p_higher_of_many(count: Count, n_above: int, total: int) -> float:
     """The same, without the numbers whose probability is negligible.
 
     They are more than 40 standard deviations below the mean, or above both the mean and the count.
     """
-    n, share = count.n_rows, n_beyond / total
+    n, share = count.n_rows, n_above / total
     sd = np.sqrt(n * share * (1.0 - share) * (total - n) / (total - 1))
     spread = int(40.0 * sd) + 1
     mean = int(n * share)
-    first = max(0, n - (total - n_beyond), mean - spread, count.n_beyond)
-    last = min(n, n_beyond, max(first, mean + spread) + spread)
+    first = max(0, n - (total - n_above), mean - spread, count.n_above)
+    last = min(n, n_above, max(first, mean + spread) + spread)
     found = np.arange(first, last + 1.0)
-    log_p = _log_choose(n, found) + _log_choose(total - n, n_beyond - found)
-    return min(1.0, float(np.exp(log_p - _log_choose(total, n_beyond)).sum()))
+    log_p = _log_choose(n, found) + _log_choose(total - n, n_above - found)
+    return min(1.0, float(np.exp(log_p - _log_choose(total, n_above)).sum()))
 
 
 def p_differs(first: Count, second: Count) -> float:
@@ -113,7 +113,7 @@ class Sums:
     squares : ndarray
         Sum of the squares of the numbers of rows.
     shares : ndarray
-        Sum of n_beyond ** 2 / n_rows.
+        Sum of n_above ** 2 / n_rows.
     """
 
     periods: Any = 0.0
@@ -153,7 +153,7 @@ class Sums:
     @classmethod
     def of(cls, count: Count) -> Sums:
         """The sums of a single period."""
-        n, k = float(count.n_rows), float(count.n_beyond)
+        n, k = float(count.n_rows), float(count.n_above)
         return cls(1.0, n, k, n * n, k * k / n) if n else cls()
 
     def mirrored(self) -> Sums:

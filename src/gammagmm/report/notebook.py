@@ -198,7 +198,7 @@ def history_html(history: History) -> str:
     words = f"{name} has no rows."
     if count.n_rows:
         words = (
-            f"{name}: {count.n_beyond:,} of {count.n_rows:,} rows are above the threshold "
+            f"{name}: {count.n_above:,} of {count.n_rows:,} rows are above the threshold "
             f"({percent(count.share)}; training rows {percent(history.reference.share)})."
         )
     lines = _words([words, state_sentence(history)])

@@ -399,7 +399,7 @@ def _share_labels(end: float, right: float) -> str:
 def _point(period: Period, x: float, y: float, *, is_changed: bool) -> str:
     """The share of a period: a diamond if it belongs to a change."""
     count = period.count
-    words = f"{count.n_beyond:,} of {count.n_rows:,} rows, {percent(count.share)}"
+    words = f"{count.n_above:,} of {count.n_rows:,} rows, {percent(count.share)}"
     title = f"<title>{escape(visible(period.name)[:MAX_TITLE])}: {words}</title>"
     if not is_changed:
         place = f'cx="{x:.2f}%" cy="{y:.1f}" r="4"'

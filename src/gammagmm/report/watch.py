@@ -135,7 +135,7 @@ def _lines(history: History, first: int) -> list[dict[str, Any]]:
             {
                 "name": _cut(history.periods[t].name),
                 "n_rows": count.n_rows,
-                "n_beyond": count.n_beyond,
+                "n_above": count.n_above,
                 "share": percent(count.share) if count.n_rows else "",
                 "usual": "" if np.isnan(low) else f"{percent(low)} to {percent(high)}",
                 "state": history.states[t].kind,
