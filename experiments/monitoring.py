@@ -33,8 +33,10 @@ from gammagmm.monitoring.parts import count_parts, training_parts
 from gammagmm.monitoring.states import State, find_states
 from gammagmm.monitoring.variation import LEARNING_PERIODS, Sums, p_higher, p_varying, usual_for
 
-N_SERIES, N_LATER, N_CHANGES = 400, 1000, 400
+N_SERIES, N_LATER, N_CHANGES = 400, 1000, 1000
 """Numbers of series without a change, from the start and after learning, and with a change."""
+N_CANDIDATES = 400
+"""Number of series for each figure of the tests that are not used."""
 N_PERIODS = 100
 SHARE = 0.04
 """Share of rows above the threshold without a change, on average."""
@@ -254,14 +256,14 @@ def martingale_figures(rng: np.random.Generator) -> dict[str, float]:
     world = "icc 0.002"
     quiet = [
         martingale_alarm(rng.binomial(500, shares_of(np.full(100, SHARE), world, rng)), rng) < 100
-        for _ in range(N_CHANGES)
+        for _ in range(N_CANDIDATES)
     ]
     figures = {"false alarms": float(np.mean(quiet))}
     for name in ("rise", "fall"):
         mean = np.repeat(CHANGES[name], [60, 3])
         found = [
             60 <= martingale_alarm(rng.binomial(500, shares_of(mean, world, rng)), rng) < 63
-            for _ in range(N_CHANGES)
+            for _ in range(N_CANDIDATES)
         ]
         figures[name] = float(np.mean(found))
     return figures
@@ -299,7 +301,7 @@ def _share_of_threes(values: NDArray[np.int_]) -> float:
 
 def rank_figures(rng: np.random.Generator) -> dict[str, Any]:
     """False alarms of the permutation test, and changes that it sees within three periods."""
-    n_series, least = N_CHANGES, LEARNING_PERIODS + 2
+    n_series, least = N_CANDIDATES, LEARNING_PERIODS + 2
     false_alarms = {}
     for world in ("rows", "icc 0.002", "icc 0.005", "icc 0.02", "weekends"):
         least_p = [
