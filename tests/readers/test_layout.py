@@ -103,6 +103,18 @@ SUMMARIES = {
         {"total": 1},
     ),
     "figures": ("item,kind,amount\n" + lines(SAMPLES, SHOPS, V) + FIGURES, {"total": 5}),
+    "figures without known words": (
+        "item,kind,amount\n"
+        + lines(SAMPLES, SHOPS, V)
+        + f"Keskiarvo,,{MEAN}\nPienin,,{min(V)}\nSuurin,,{max(V)}\n",
+        {"total": 3},
+    ),
+    "balances": (
+        "day,text,amount\n,Saldo anterior,250.00\n"
+        + lines(DAYS, SHOPS, V)
+        + ",Saldo final,9000.00\n",
+        {"total": 2},
+    ),
     "carries": (
         "day,shop,amount\n"
         + lines(DAYS[:30], SHOPS[:30], V[:30])

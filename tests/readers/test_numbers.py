@@ -261,3 +261,10 @@ def test_columns_of_thousands_with_few_plain_numbers(write, mark, n_plain):
     assert [note.code for note in raw.notes] == ["tables.assumed"][
         : int(mark == ";" or n_plain > 0)
     ]
+
+
+def test_thousands_in_one_column_decide_for_the_others(write):
+    rows = [(391 + i if i < 2 else 1_107 + 1_013 * i, 1_501 + 37 * i) for i in range(60)]
+    text = "".join(f"P{i}\t{a:,}\t{b:,}\n".replace(",", ".") for i, (a, b) in enumerate(rows))
+    found = columns_of(read_raw(write(f"place\ta\tb\n{text}", "t.tsv")))
+    assert (found["a"], found["b"]) == ([a for a, _ in rows], [b for _, b in rows])

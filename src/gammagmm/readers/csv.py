@@ -186,6 +186,8 @@ def _written_numbers(
     if "." in marks and not has_commas:
         return found
     is_usual = table.delimiter == "," and not has_commas and "." not in assumed
+    shapes = {shape_mark(cells) for cells in plain().values() if have_groups(cells)} - {""}
+    marks = marks if marks - {""} else shapes
     for j, cells in plain().items():
         has_points = any("." in cell for cell in cells if cell is not None)
         if has_points and not decimal_mark(cells) and not (is_usual and not shape_mark(cells)):

@@ -24,7 +24,8 @@ SUM = (
 """How a label of sums begins or ends, in the languages of Europe and some others."""
 CARRY = (
     r"übertrag|\w*vortrag|(?:carried|brought) (?:forward|down|over)|[bc]/[fd]|à reporter|reports?|"
-    r"suma y sigue|riporto|a riportare|a transportar|transporte|transport(?:eren)?|przeniesienie"
+    r"\w*saldo|balance|solde|suma y sigue|riporto|a riportare|a transportar|transporte|"
+    r"transport(?:eren)?|przeniesienie"
 )
 FIGURE = (
     r"average|avg|mean|median|min(?:imum)?|max(?:imum)?|count|std\w*|sd|variance|mittelwert|"
@@ -40,8 +41,8 @@ MOST_READ = 0.9
 """Share of the cells of a column that are numbers with a decimal mark if it is the right one."""
 MAX_COLUMNS, MAX_LEVELS, MAX_END = 50, 50, 20
 LEAST_ADDENDS = 2
-CLEAR = 10_000.0
-"""Values that the numbers of a row could have, from which one row alone is proved."""
+CLEAR, LIKELY = 10_000.0, 100.0
+"""Values that the numbers of a row could have, so that it is proved, alone or at the end."""
 
 
 def _pattern(words: str) -> re.Pattern[str]:
@@ -122,10 +123,15 @@ class _Finder:
         self.nameless = nameless
         self.sums = {i for i in range(len(rows)) if self._is_named(i, _says_sum)} | nameless
         named = {i for i in range(len(rows)) if self._is_named(i, _says_figure)}
-        self.figures = named - self.sums
+        self.figures = (named | self._poor_ends()) - self.sums
         self.candidates = self.sums | self.figures
         self.levels = self.candidates
         self.sums_above = dict[Numbers, tuple[NDArray[np.float64], NDArray[np.float64]]]()
+
+    def _poor_ends(self) -> set[int]:
+        """The last rows that have numbers, but lack labels; they need no words to be figures."""
+        ends = range(max(0, len(self.rows) - MAX_END), len(self.rows))
+        return {i for i in ends if self._lacks_labels(i) and not self._is_empty(i)}
 
     def _texts(self, i: int) -> list[str]:
         found = (cell.strip() for cell in self.rows[i] if isinstance(cell, str))
@@ -165,7 +171,8 @@ class _Finder:
         few = {i for i in named if self._lacks_labels(i)}
         if len(few) <= max(1.0, FEW * len(self.rows)):
             found |= few
-        return found | self._end(found, weak)
+        proved = {i for i in self.figures if evidence[i] >= LIKELY and i in weak}
+        return found | self._end(found | proved, weak)
 
     def _lacks_labels(self, i: int) -> bool:
         """Whether a row has at most half of the labels that nearly all others have."""

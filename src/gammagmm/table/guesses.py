@@ -50,7 +50,7 @@ CODE_WORDS = _words(
     "postinumero irányítószám ean gtin upc isbn barcode iban bic blz swift routing sku siret "
     "siren naics nace phone telephone telefon tel telefone téléphone teléfono mobile handy fax "
     "code kod código codice buchungskreis kostenstelle kst dept department département "
-    "departamento dipartimento avdelning oddział"
+    "departamento dipartimento reparto avdelning oddział"
 )
 # Words that say so if all numbers have as many digits, four or more.
 ENTITY_WORDS = _words(
