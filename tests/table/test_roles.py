@@ -9,8 +9,11 @@ import pytest
 
 from gammagmm.cli.words import COMMAND
 from gammagmm.errors import Note, TableError
+from gammagmm.readers.csv import read_delimited
 from gammagmm.readers.raw_table import RawTable, text_column, written
+from gammagmm.readers.source import Source
 from gammagmm.table.preparation import Choices, prepare
+from gammagmm.table.roles import assign_roles
 from gammagmm.table.words import PYTHON
 
 N = 12
@@ -319,3 +322,13 @@ def test_the_parameters_are_the_choices():
     expected = Choices("a", ("c*",), "b", "impute", "encode", ("d", "e"), "encode", "drop")
     assert Choices.of(columns, strict=False) == expected
     assert Choices.of(None, strict=True) == Choices()
+
+
+@pytest.mark.parametrize(
+    "name", ["Dept", "Store Number", "NAICS", "Buchungskreis", "KSt", "Département", "Reparto"]
+)
+def test_numbers_of_places_and_offices_are_codes(name):
+    cells = "".join(f"{(310, 110, 204)[i % 3]};{i / 7:.3f}\n" for i in range(30))
+    raw = read_delimited(Source("t.csv", ".csv", f"{name};v\n{cells}".encode()))
+    [found] = assign_roles(raw, Choices().with_strict(False)).guesses
+    assert (found.column, found.kind) == (name, "category")

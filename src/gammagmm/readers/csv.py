@@ -506,7 +506,8 @@ def _texts(
 
 
 def _without_missing(cells: Iterable[str]) -> list[str | None]:
-    return [None if is_missing(cell) else cell for cell in cells]
+    # No marker of a missing value begins with a digit.
+    return [cell if cell[:1].isdigit() or not is_missing(cell) else None for cell in cells]
 
 
 def parse_quickly(table: DelimitedText) -> Numbers | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -138,7 +139,9 @@ def guess(raw: RawTable, j: int) -> Guess | None:
     if j in raw.refused:
         return None  # it is a problem if it is used
     name = raw.columns[j]
-    words = [word.lower() for word in WORD.findall(name)]
+    words = [word.lower() for word in WORD.findall(unicodedata.normalize("NFC", name))]
+    if len(words) > 1 and name.isalpha():  # "KSt" is one word
+        words = [name.lower(), *words]
     find = _guess_text if raw.is_text(j) else _guess_numbers
     if raw.is_gap(j).all():
         return Guess(name, "empty", "all its values are missing")
