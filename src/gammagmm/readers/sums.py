@@ -120,8 +120,9 @@ class _Finder:
         nameless: set[int],
     ) -> None:
         self.rows, self.keys, self.labels, self.columns = rows, keys, labels, columns
-        self.nameless = nameless
-        self.sums = {i for i in range(len(rows)) if self._is_named(i, _says_sum)} | nameless
+        named_sums = {i for i in range(len(rows)) if self._is_named(i, _says_sum)}
+        self.nameless = nameless - named_sums
+        self.sums = named_sums | nameless
         named = {i for i in range(len(rows)) if self._is_named(i, _says_figure)}
         self.figures = (named | self._poor_ends()) - self.sums
         self.candidates = self.sums | self.figures
