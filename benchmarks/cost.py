@@ -3,7 +3,8 @@
     python benchmarks/cost.py        1,000 to a million rows with 5 to 20 columns
 
 Each time is that of the processor on one thread, of networks that of the clock; imports
-and compilation are not counted. The seconds are described as in gammagmm/estimator/cost.py, by least squares of the logarithms; the
+and compilation are not counted. The seconds are described as in gammagmm/estimator/cost.py, by
+least squares of the logarithms; the
 columns of a run are its detectors. Writes benchmarks/results/cost.json, whose table is that of the
 package: a test compares the two.
 """
