@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import FrozenInstanceError
+from html import escape
 
 import numpy as np
 import pytest
@@ -152,7 +153,7 @@ def test_four_lines_tell_what_is_known_without_labels(fitted):
     assert f"{fit.n_flagged} of {fit.n_rows} rows" in fit.lines[1]
     assert f"{fit.posterior.mean:.1%}" in fit.lines[2]
     assert repr(fit).splitlines()[1:] == [f"  {line}" for line in fit.lines]
-    assert fit._repr_html_().count("<p>") == 4
+    assert escape(fit.lines[0]) in fit._repr_html_()
 
 
 def alone(rows, n_anomalies):
@@ -180,4 +181,4 @@ def test_lines_with_labels_end_with_what_to_do_as_well(fitted):
     _, labels, reason, _, following = chosen.lines
     assert "This estimate uses 3 labelled rows" in labels
     assert reason.startswith("The labelled rows were not chosen at random and say nothing about")
-    assert following == "Next: label 30 rows that suggest or gammagmm label chooses."
+    assert following.startswith("Next: label 30 random rows.")

@@ -376,7 +376,7 @@ class TestEstimator:
         assert told.lines[-1] == "Every row has a label."
         assert len(told.lines) == 3
         nearly = fit.update(rows[:357], made.y[:357], at_random=False)
-        assert nearly.lines[-1].startswith("Next: label 10 rows that suggest")
+        assert nearly.lines[-1].startswith("Next: label 10 random rows.")
         last = fit.update(rows[1:], np.zeros(366, int))
         assert last.lines[-1] == "Next: label the last row to know the share."
         assert estimator.labelled_rows_.labels_at(0.0).sum() == 0

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -129,11 +130,8 @@ def _shown(value: object) -> object:
 
 def _with_code(words: str) -> str:
     """Words as HTML, with those between backticks as code."""
-    from markupsafe import Markup, escape
-
     parts = [escape(visible(part)) for part in words.split("`")]
-    code = Markup("<code>{}</code>")
-    return Markup("").join(code.format(p) if i % 2 else p for i, p in enumerate(parts))
+    return "".join(f"<code>{p}</code>" if i % 2 else p for i, p in enumerate(parts))
 
 
 def asset(name: str) -> str:
