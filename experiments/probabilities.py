@@ -195,30 +195,35 @@ def _interval_text(own: Figures) -> str:
 
 def _short(folds: Figures) -> str:
     """What is further from the truth than it should be, and decisions that cost more."""
-    told = [
-        f"- {words}, {what}: {stated:.1%} is predicted, {true:.1%} observed."
+    lines = [
+        [f"{words}, {what}", f"{stated:.1%}", f"{true:.1%}"]
         for group, words in GROUPS.items()
         for what, stated, true, tolerance in _pairs(folds, group)
         if abs(stated - true) > tolerance
     ] + [
-        f"- {words}, {N_LABELS} labels, a missed anomaly that costs {miss}: decisions cost "
-        f"{1.0 - ours / former:.0%} less than by the rank, and not {LESS[miss]:.0%}."
+        [
+            f"{words}, {N_LABELS} labels, costs of decisions below the rank's, a miss costs {miss}",
+            f"{LESS[miss]:.0%}",
+            f"{1.0 - ours / former:.0%}",
+        ]
         for group, words in GROUPS.items()
         for miss, ours, former in _pairs_of_costs(folds[group]["whole"][N_LABELS])
         if ours > (1.0 - LESS[miss]) * former
     ]
     bounds = (
-        f"Bins of {LEAST_ROWS:,} rows or more should be within {100 * TOLERANCE['oddbench']:.0f} "
+        f"Bins of at least {LEAST_ROWS:,} rows should be within {100 * TOLERANCE['oddbench']:.0f} "
         f"percentage points of the truth on OddBench and within {100 * TOLERANCE['classical']:.0f} "
-        f"on the classical tables, and ten first rows within {100 * FIRST_TOLERANCE:.0f}. With "
-        f"{N_LABELS} labels, decisions should cost less than by the rank: "
+        f"on the classical tables, ten first rows within {100 * FIRST_TOLERANCE:.0f}, and "
+        "decisions should cost less than by the rank: "
         + " and ".join(
-            f"{less:.0%} if a missed anomaly costs {miss} false alarms"
-            for miss, less in LESS.items()
+            f"{less:.0%} if a miss costs {miss} false alarms" for miss, less in LESS.items()
         )
         + "."
     )
-    return "\n".join([f"{bounds} These do not:\n" if told else f"{bounds} All do.", *told])
+    if not lines:
+        return f"{bounds} All do."
+    table = as_markdown(["case", "predicted or aimed at", "observed"], lines)
+    return f"{bounds} These do not:\n\n{table}"
 
 
 def _pairs(folds: Figures, group: str) -> Iterator[tuple[str, float, float, float]]:

@@ -20,12 +20,9 @@ TITLES = {
     "logins": "Stolen accounts",
     "with_pyod": "A PyOD pipeline whose threshold is chosen by labels",
 }
-SPARK = "A Spark table"
-"""The last section, whose script the neighbours run."""
 HEAD = """# Gallery
 
-This page shows six scripts of the folder `examples/`, each from data to a decision, with its
-output.
+Scripts of the folder `examples/`, each from data to a decision, with its output:
 
 | script | data | what the labels are for |
 |---|---|---|
@@ -34,10 +31,9 @@ output.
 | [patients](#patients-who-get-a-second-look) | NumPy, bundled | costs of misses and false alarms |
 | [log-ins](#stolen-accounts) | polars, simulated | known incidents, and how many are left |
 | [PyOD](#a-pyod-pipeline-whose-threshold-is-chosen-by-labels) | NumPy, simulated | the threshold |
-| [Spark](#a-spark-table) | a table on a cluster, simulated | ranking all rows by a sample |
+| [Spark](spark.md) | a table on a cluster, simulated | ranking all rows by a sample |
 
-More scripts are in the guides on [time series](time-series.md), [p-values](p-values.md) and
-[MLflow](mlflow.md). Labels that a person would give are taken from the known truth.
+Labels that a person would give are taken from the known truth.
 """
 SECTION = """
 ## {title}
@@ -58,7 +54,7 @@ def test_the_page_shows_the_script_and_its_output(name, tmp_path):
 def test_the_page_shows_every_script_that_is_run_here_and_nothing_else():
     page = PAGE.read_text(encoding="utf-8")
     assert page.startswith(HEAD)
-    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == [*TITLES.values(), SPARK]
+    assert re.findall(r"^## (.*)$", page, re.MULTILINE) == [*TITLES.values()]
 
 
 def test_every_script_is_run_in_exactly_one_environment():
@@ -70,10 +66,9 @@ def test_every_script_is_run_in_exactly_one_environment():
 def test_the_guide_shows_the_script_that_the_neighbours_run(name):
     page = (GUIDES / f"{NEIGHBOURS[name]}.md").read_text(encoding="utf-8")
     assert f"```python\n{code(name)}```\n" in page
-    assert page.count("```python") == (len(TITLES) + 1 if name == "with_spark" else 1)
+    assert page.count("```python") == 1
 
 
 if __name__ == "__main__":
     sections = [make_section(name, run(name, ROOT)) for name in TITLES]
-    last = PAGE.read_text(encoding="utf-8").partition(f"\n## {SPARK}\n")
-    PAGE.write_text(HEAD + "".join([*sections, *last[1:]]), encoding="utf-8")
+    PAGE.write_text(HEAD + "".join(sections), encoding="utf-8")

@@ -163,11 +163,11 @@ def test_the_page_names_what_is_further_from_the_truth_than_it_should_be(part, n
     found = written()
     ours = found["folds"]["oddbench"][part]["30"]["calibrated"]
     each = ours["bins"][0]
-    line = f"- OddBench, {new}30 labels, a bin of {each['n']:,} rows"
+    line = f"| OddBench, {new}30 labels, a bin of {each['n']:,} rows |"
     for error, is_named in ((0.051, True), (0.049, False)):
         each["true"] = each["stated"] + error
         assert (line in probabilities.page(found)) == is_named
-    line = f"- OddBench, {new}30 labels, ten first rows"
+    line = f"| OddBench, {new}30 labels, ten first rows |"
     for error, is_named in ((0.101, True), (0.099, False)):
         ours["first_true"] = ours["first_stated"] - error
         assert (line in probabilities.page(found)) == is_named
@@ -176,12 +176,12 @@ def test_the_page_names_what_is_further_from_the_truth_than_it_should_be(part, n
 def test_the_page_names_decisions_that_cost_more_than_they_should():
     found = written()
     by_method = found["folds"]["classical"]["whole"]["30"]
-    words = "classical, 30 labels, a missed anomaly that costs"
+    words = "| classical, 30 labels, costs of decisions below the rank's, a miss costs"
     for miss, less in probabilities.LESS.items():
         for share, is_named in ((less + 0.01, False), (less - 0.01, True)):
             former = by_method["rank"]["costs"][miss]
             by_method["calibrated"]["costs"][miss] = (1.0 - share) * former
-            assert (f"{words} {miss}:" in probabilities.page(found)) == is_named
+            assert (f"{words} {miss} |" in probabilities.page(found)) == is_named
 
 
 def test_what_is_stated_keeps_its_bounds():

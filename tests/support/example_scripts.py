@@ -14,7 +14,7 @@ NEIGHBOURS = {
     "time_series": "time-series",
     "with_nonconform": "p-values",
     "with_mlflow": "mlflow",
-    "with_spark": "examples",
+    "with_spark": "spark",
 }
 """The scripts that `make test-neighbours` runs, and the guides that show them."""
 SHOWN = """```python
