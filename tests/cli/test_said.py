@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gammagmm.cli.said import MAX_LINES, said_lines, said_together
 from gammagmm.errors import Note
 
@@ -29,6 +31,17 @@ def test_the_lines_are_few_and_the_last_one_counts_the_rest():
     assert lines[2].startswith("9 columns filled")
     assert lines[3].startswith("3 columns not used")
     assert lines[-1].startswith(f"{len(ALONE) - 2 + len(NUMBERS)} more notes")
+
+
+def test_one_note_that_is_not_shown_is_one_note():
+    assert said_lines(ALONE[:6], more="")[-1] == "2 more notes"
+    assert said_lines(ALONE[:6], 6, more="") == said_lines(ALONE[:6], 7, more="")
+
+
+def test_words_in_cells_are_counted_where_there_are_some():
+    counts = [(3, 0), (0, 2), (3, 2)]
+    notes = [Note.of("tables.words", "c", n_numbers=n, n_gaps=m, texts="'x'") for n, m in counts]
+    assert [re.findall(r"\d+", note.message) for note in notes] == [["3"], ["2"], ["3", "2"]]
 
 
 def test_a_note_about_many_columns_counts_as_many():

@@ -45,6 +45,15 @@ def _unknown(values: dict[str, Any]) -> str:
     )
 
 
+def _words(values: dict[str, Any]) -> str:
+    n_numbers, n_gaps = values["n_numbers"], values["n_gaps"]
+    if not n_numbers:
+        return f"{counted(n_gaps, 'cell')} with words read as missing: {values['texts']}"
+    gaps = f", and {counted(n_gaps, 'cell')} as missing" if n_gaps else ""
+    cells = f"{counted(n_numbers, 'cell')} with words read as the number in it"
+    return f"{cells}{gaps}: {values['texts']}"
+
+
 def _numbers_first(values: dict[str, Any]) -> str:
     is_one = values["n_columns"] == 1
     named = "the column is called x1" if is_one else "the columns are called x1, x2, ..."
@@ -115,10 +124,7 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
         f"not used, as {ROW_KINDS[values['kind']]}: {values['unit']}"
         f"{'' if values['n_rows'] == 1 else 's'} {values['lines']} ({values['texts']})"
     ),
-    "tables.words": lambda values: (
-        f"{counted(values['n_numbers'], 'cell')} with words read as the number in it, and "
-        f"{counted(values['n_gaps'], 'cell')} as missing: {values['texts']}"
-    ),
+    "tables.words": _words,
     "tables.likely code": "the value {value} stands in {n_cells} cells and is far from all others: "
     "if it marks missing values, {ask} reads it so",
     "tables.clear code": "the value {value} in {n_cells} cells is read as missing; {ask} keeps it",

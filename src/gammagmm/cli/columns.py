@@ -74,7 +74,7 @@ def columns_text(raw: RawTable, choices: Choices, by: str | None = None) -> str:
     names = set(raw.columns)
     others = [note for note in notes if note.subject not in names]
     if others:
-        said = [f"  {line}" for line in said_lines(others, MAX_NOTES)]
+        said = [f"  {line}" for line in said_lines(others, MAX_NOTES, more="")]
         text += ["", f"{counted(len(others), 'note')}:", *said]
     if problems:
         text += ["", f"{counted(len(problems), 'problem')}:", *problem_lines(problems)]

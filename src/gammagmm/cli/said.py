@@ -45,6 +45,8 @@ OF_GUESS = {"whole numbers": "", "category": "encoded"}
 """The same of columns that look like something and are used."""
 KIND_OF = {code: kind for kind, codes in SUBJECTS.items() for code in codes}
 MAX_NAMES = 4
+MORE = "; --columns shows all, most of them beside their columns"
+"""Where the notes are that are not shown."""
 
 
 @dataclass(frozen=True)
@@ -106,12 +108,12 @@ def kind_of(note: Note) -> str:
     return KIND_OF.get(note.code, "")
 
 
-def said_lines(notes: Sequence[Note], n_lines: int = MAX_LINES) -> list[str]:
-    """At most `n_lines` lines; the last one counts the notes that are not shown."""
+def said_lines(notes: Sequence[Note], n_lines: int = MAX_LINES, more: str = MORE) -> list[str]:
+    """At most `n_lines` lines; the last one counts the notes that are not shown, with `more`."""
     said = said_together(notes)
     if len(said) <= n_lines:
         return [each.line for each in said]
     first = sorted(said, key=lambda each: ORDER.index(each.kind))[: n_lines - 1]
     kept = [each for each in said if each in first]
     n_more = len(notes) - sum(len(each.notes) for each in kept)
-    return [*(each.line for each in kept), f"{n_more:,} more notes; --columns shows all"]
+    return [*(each.line for each in kept), f"{counted(n_more, 'more note')}{more}"]
