@@ -203,7 +203,10 @@ def test_a_sheet_as_a_spreadsheet_in_another_country_saves_it(separator, encodin
             b"row,anomaly\n1,1,1\n",
             "line 2 has 3 cells, and the first line has 2. Correct the line.",
         ),
-        (b"row,a,anomaly\n1,2.0,1\n", "line 2: 'a' is '2.0' here and 1 in the data. Give a sheet"),
+        (
+            b"row,a,anomaly\n1,2.0,1\n",
+            "line 2: 'a' is '2.0' here and 1 in the data. If a spreadsheet",
+        ),
         (b"row,anomaly\n1,\xff\n", "line 2: 'ÿ' is not an answer"),
         (b"row,anomaly\n1,\0\n", "contains a NUL byte"),
         (b'row,anomaly\n"1"x,1\n', "is not a CSV file ("),
@@ -222,6 +225,13 @@ def test_a_bad_sheet_is_refused_with_its_line(content, message, tmp_path):
     with pytest.raises(TableError) as caught:
         read_sheet(tmp_path / "s.csv", TABLE)
     assert message in str(caught.value)
+
+
+def test_a_sheet_needs_no_columns_of_the_data(tmp_path):
+    # What the message about a value that a spreadsheet program has changed says.
+    (tmp_path / "s.csv").write_text("row,chosen for,anomaly\n1,share,1\n3,find,0\n")
+    sheet = read_sheet(tmp_path / "s.csv", TABLE)
+    assert (sheet.rows, sheet.answers, sheet.picked) == ((0, 1), (1, 0), {1})
 
 
 def test_a_row_with_another_name_is_refused(tmp_path):

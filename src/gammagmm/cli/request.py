@@ -138,6 +138,14 @@ def check_monitor(request: Request, history: Path) -> None:
 def check_label(request: Request) -> None:
     """The same for `label`, and its own options."""
     inspecting = request.inspecting
+    sheet = inspecting.sheet
+    if inspecting.sheet_only and sheet.is_file() and not request.running.force:
+        more = sheet.with_stem(f"{sheet.stem}_2")
+        raise UsageError(
+            f"{sheet} already exists, and may have answers",
+            f"For more rows, add --labels {quote(str(sheet))} --out {quote(str(more))}. --force "
+            "replaces the file and discards its answers.",
+        )
     # A sheet that exists is continued.
     check_request(request, {"--out": inspecting.sheet}, force=not inspecting.sheet_only)
     if inspecting.sheet_only and inspecting.terminal:

@@ -44,6 +44,10 @@ NO = frozenset({"0", "0.0", "false", "normal", *(no for _, no in YES_NO)})
 UNSURE_WORDS = frozenset({UNSURE, "?"})
 MAX_SHEET_BYTES = 100_000_000
 TEXTS = (".csv", ".tsv", ".txt", "")
+CHANGED_VALUE = (
+    f"If a spreadsheet program has changed it, delete this column from the sheet: only {ROW!r}, "
+    f"{PURPOSE!r} and {ANSWER!r} are needed. Otherwise, give a sheet that was made from these data."
+)
 OTHER_DATA = "Give a sheet that was made from these data, and the same options as for the sheet."
 
 
@@ -268,7 +272,8 @@ def _check_value(cell: str, value: float, column: str, where: str) -> None:
     numbers = [number for form in forms if (number := number_or_none(form)) is not None]
     if not any(math.isclose(number, value, rel_tol=1e-6, abs_tol=1e-9) for number in numbers):
         raise TableError(
-            f"{where}: {shown(column)} is {cell[:40]!r} here and {value:g} in the data", OTHER_DATA
+            f"{where}: {shown(column)} is {cell[:40]!r} here and {value:g} in the data",
+            CHANGED_VALUE,
         )
 
 
