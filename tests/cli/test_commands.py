@@ -82,3 +82,10 @@ def test_the_command_of_a_report_asks_about_rows_without_a_label(tmp_path):
     assert "key" in asked[0]
     assert len(asked) == 101
     assert {line[0] for line in asked[1:]}.isdisjoint(line[0] for line in lines[1:])
+    # So does the command that finds anomalies.
+    found = re.search(r"To find anomalies, (gammagmm label .* find) shows", html.unescape(page))[1]
+    find = ("--sheet-only", "--out", "find.csv")
+    assert gammagmm_here(*shlex.split(found)[1:], *find, cwd=tmp_path).returncode == 0
+    asked = list(csv.reader((tmp_path / "find.csv").read_text().splitlines()))
+    assert {line[1] for line in asked[1:]} == {"find"}
+    assert {line[0] for line in asked[1:]}.isdisjoint(line[0] for line in lines[1:])

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 
 import numpy as np
 import pandas as pd
@@ -95,13 +96,16 @@ def test_labels_of_rows_go_with_a_kept_fit(folder, tmp_path):
         cwd=folder,
     )
     ours, theirs = (json.loads(each.stdout) for each in (done, kept))
+    again = gammagmm_here("estimate", "--from", tmp_path / "with.fit", "--json")
+    found = json.loads(again.stdout)
+    for each in (ours, theirs, found):  # the next command has the options of the call
+        each["lines"] = [re.sub("gammagmm label .* find ", "", line) for line in each["lines"]]
+    assert found["labels"]["n_rows"] == 6
+    assert found == theirs
     for each in (ours, theirs):  # the seconds of the detectors differ
         for detector in each["detectors"]:
             del detector["seconds"]
     assert ours == theirs
-    again = gammagmm_here("estimate", "--from", tmp_path / "with.fit", "--json")
-    assert json.loads(again.stdout)["labels"]["n_rows"] == 6
-    assert again.stdout == kept.stdout
 
 
 @pytest.mark.filterwarnings("ignore:In the column 'country':gammagmm.errors.NewRowsWarning")  # JP

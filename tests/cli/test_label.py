@@ -380,7 +380,8 @@ class TestCommand:
         )
         assert (made.returncode, made.stderr) == (0, "")
         assert made.stdout.startswith("8 rows to label: write 1 (anomaly) or 0 (normal)")
-        assert made.stdout.rstrip().endswith("wide after 8 labels.")
+        told = "wide after 8 labels. Row 1 is the first row below the header."
+        assert made.stdout.rstrip().endswith(told)
         rows = fill(folder / "first.csv", data.y)
         (folder / "tickets.csv").write_text("row,anomaly\n5,1\n")
         told = gammagmm_here(
@@ -702,6 +703,22 @@ class TestCommand:
         assert done.returncode == 2
         assert "is an input and an output" in done.stderr
         assert path.read_text() == "row,anomaly\n7,0\n"
+
+    def test_a_sheet_with_answers_is_named_for_more_rows(self, folder, options, tmp_path):
+        path = tmp_path / "one.csv"
+        path.write_text("row,anomaly\n7,0\n")
+        sheet = ("label", "--sheet-only", *options, "--n", 5)
+        done = gammagmm_here(*sheet, "--out", path, cwd=folder)
+        assert done.returncode == 2
+        assert f"--labels {path} --out {tmp_path / 'one_2.csv'}" in done.stderr
+        assert "discards its answers" in done.stderr
+        assert path.read_text() == "row,anomaly\n7,0\n"
+        more = ("--labels", path, "--out", tmp_path / "one_2.csv")
+        assert gammagmm_here(*sheet, *more, cwd=folder).returncode == 0
+        with (tmp_path / "one_2.csv").open(newline="") as file:
+            numbers = [line[0] for line in csv.reader(file)][1:]
+        assert len(numbers) == 5
+        assert "7" not in numbers
 
     def test_an_earlier_sheet_needs_answers(self, folder, options, tmp_path):
         (tmp_path / "one.csv").write_text("row,anomaly\n7,\n")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from gammagmm import GammaPosterior, LabelledRows
+from gammagmm import GammaGMM, GammaPosterior, LabelledRows
 from gammagmm._support.text import percent
 from gammagmm.cli.output import (
     NOT_COMPARABLE,
@@ -111,10 +111,63 @@ def test_the_answer_has_the_evidence(fitted):
     assert evidence["separate_rows"]["detectors"] == ["KNN", "LOF"]
 
 
+def first_rows(fit, **options):
+    """The lines about the first rows: title, heads, rows, and what is said below."""
+    return answer_text(fit, **options).split("\n\n")[1].split("\n")
+
+
+def test_the_first_rows_are_told_with_their_reasons(fitted, data):
+    order = np.argsort(-fitted.decision_scores_, kind="stable")[:5]
+    rows = data.X.copy()
+    rows[order[0], 3] = 5400.0
+    fit = knowing(fitted.fit_, columns=("a", "b", "c", "amount"), values=rows)
+    title, heads, *lines = first_rows(fit)
+    assert title == "The most unusual rows (row 1 is the first row below the header):"
+    assert heads.split("  ")[1:] == ["row", "P(anomaly)", "unusual values"]
+    assert [line.split()[0] for line in lines[:5]] == [str(row + 1) for row in order]
+    assert [line.split()[1] for line in lines[:5]] == [percent(fit.probability[r]) for r in order]
+    assert "%  amount 5,400 is far above the usual " in lines[0]
+    n_below = int((fit.probability[fit.labels == 1] < 0.5).sum())
+    assert n_below > 0
+    assert lines[5].startswith("P(anomaly) is below 50% for ")
+    assert "--out rows_with_scores.csv --sort" in lines[-1]
+    assert "--out" not in first_rows(fit, has_out=False)[-1]
+    ids = (*("x" * 99 for _ in range(299)), "last\n\x1b[2J")
+    named = knowing(fit, ids=ids)
+    assert first_rows(named)[0] == "The most unusual rows:"
+    assert "\x1b" not in answer_text(named)
+
+
+def test_lines_of_rows_are_as_wide_as_the_terminal(fitted, monkeypatch):
+    long = first_rows(fitted.fit_)[2:7]
+    monkeypatch.setenv("COLUMNS", "44")
+    short = first_rows(fitted.fit_)[2:7]
+    assert [len(line) for line in short] == [min(len(line), 44) for line in long]
+    assert all(cut[:41] == line[:41] for cut, line in zip(short, long, strict=True))
+
+
+def test_scores_have_first_rows_without_reasons(rng):
+    scores = np.r_[rng.normal(size=(200, 3)), rng.normal(6.0, 1.0, size=(9, 3))]
+    fitted = GammaGMM("precomputed", n_runs=1, random_state=0).fit(scores)
+    _, heads, *lines = first_rows(fitted.fit_)
+    assert heads.split() == ["row", "P(anomaly)"]
+    assert [len(line.split()) for line in lines[:5]] == [2] * 5
+    assert not lines[5].startswith("  ")
+
+
+def test_only_detectors_without_scores_are_named(fitted):
+    assert "detectors" not in answer_text(fitted.fit_).split("\n\n")[-1]
+    info = fitted.fit_.detector_info
+    failed = replace(info[0], name="own\n", status="timeout")
+    fit = replace(fitted.fit_, detector_info=(failed, *info[1:]))
+    last = answer_text(fit).split("\n\n")[-1]
+    assert last == f"1 of {len(info)} detectors not used: own\\n (timeout)."
+
+
 def test_flagged_rows_by_group_without_labels(fitted):
     groups = np.array(["north", "", "south\n"])[np.minimum(np.arange(300) % 40, 2)]
     fit = knowing(fitted.fit_, groups=Groups(groups, "region"))
-    answer, table, _ = answer_text(fit).split("\n\n")
+    answer, _, table = answer_text(fit).split("\n\n")
     assert answer == "\n".join(fitted.fit_.lines)
     title, heads, *lines = table.split("\n")
     assert title == "Flagged rows by region:"
@@ -134,7 +187,7 @@ def test_flagged_rows_by_group_without_labels(fitted):
 def test_groups_with_labels_have_their_shares_too(fitted):
     groups = np.array(["a", "b"])[(np.arange(300) >= 200).astype(int)]
     fit = fitted.fit_.update([0, 1, 2], [0, 1, 0])
-    _, flagged, anomalies, _ = answer_text(fit.grouped(groups)).split("\n\n")
+    _, _, flagged, anomalies = answer_text(fit.grouped(groups)).split("\n\n")
     assert flagged.startswith("Flagged rows by group:")
     title, _, line = anomalies.split("\n")
     assert title == "Share of anomalies by group, from the labels of each group:"
@@ -147,7 +200,7 @@ def test_groups_with_labels_have_their_shares_too(fitted):
 
 def test_the_text_has_the_largest_groups_only(fitted):
     groups = np.minimum(np.arange(300), 40).astype(str)
-    table = answer_text(fitted.fit_.grouped(groups)).split("\n\n")[1]
+    table = answer_text(fitted.fit_.grouped(groups)).split("\n\n")[2]
     assert table.split("\n")[2].startswith("40 ")
     assert table.endswith("\nThese are the 30 largest of 41 groups. --json prints all.")
     assert table.count("\n") == 32

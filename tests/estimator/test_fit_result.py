@@ -12,7 +12,7 @@ import pytest
 from gammagmm import Fit, GammaGMM, GammaPosterior
 from gammagmm.datasets import make_contaminated
 from gammagmm.estimator.summary import summarise
-from gammagmm.labels.sentences import exact_sentence
+from gammagmm.labels.sentences import find_sentence
 from gammagmm.posterior.storage import posterior_to_text
 from tests.support.solved_scores import SOLVED, grouped_scores, has_content
 
@@ -156,27 +156,21 @@ def test_four_lines_tell_what_is_known_without_labels(fitted):
     assert escape(fit.lines[0]) in fit._repr_html_()
 
 
-def alone(rows, n_anomalies):
-    """What the answer says of the intervals that need no prior."""
-    intervals = rows.exact_interval(), rows.interval_at_any_look()
-    found = exact_sentence(*intervals, n_anomalies)
-    assert all(f"{ends[1]:.1%}" in found for ends in intervals)
-    return found
-
-
 def test_lines_with_labels_end_with_what_to_do_as_well(fitted):
     labelled = fitted.fit_.update([0, 1, 2], [0, 0, 0])
     answer, labels, ranking, *group, following = labelled.lines
     assert answer.startswith(f"About {labelled.posterior.mean:.1%} of the rows are anomalies (90%")
     assert ranking.startswith("All labels are of one kind, so the rows are still ranked by the")
     assert labels.startswith("This estimate uses 3 labelled rows (0 anomalies).")
-    assert labels.endswith(alone(labelled.labelled_rows, 0))
+    assert "%" not in labels.partition("Without labels")[0]  # one interval, that of the answer
     assert len(group) == (labelled.evidence.separate_rows is not None)
     low, high = labelled.posterior.interval()
     n_more = labelled.labelled_rows.n_for_width(0.5 * (high - low))
-    assert following == f"Next: about {n_more} more labels would make this interval half as wide."
-    some = fitted.fit_.update([0, 1, 2], [0, 1, 0])
-    assert some.lines[1].endswith(alone(some.labelled_rows, 1))
+    told = f"Next: about {n_more} more labels would make this interval half as wide."
+    assert labelled.told["next"] == {"what": told, "find": find_sentence()}
+    assert following == f"{told} {find_sentence()}"
+    searched = labelled.update([3], [1], purpose="find")
+    assert "find" not in searched.told["next"]
     chosen = fitted.fit_.update([0, 1, 2], [0, 0, 0], at_random=False)
     _, labels, reason, _, following = chosen.lines
     assert "This estimate uses 3 labelled rows" in labels

@@ -43,6 +43,16 @@ def test_a_share_that_is_known_has_no_interval(how):
     assert exact_sentence(*intervals, 5) == ""
 
 
+@pytest.mark.parametrize(("n_anomalies", "confidence"), [(0, [90, 95, 90]), (2, [90, 90])])
+def test_the_intervals_without_the_public_tables_are_told_with_their_ends(n_anomalies, confidence):
+    rows = LabelledRows(np.arange(500.0)).update(range(40), np.arange(40) < n_anomalies)
+    exact, looked = intervals = rows.exact_interval(), rows.interval_at_any_look()
+    found = shares(exact_sentence(*intervals, n_anomalies))
+    first = 0 if n_anomalies else 1  # without an anomaly, there is an upper end only
+    ends = [round(100 * x, 1) for x in (*exact[first:], *looked[first:])]
+    assert sorted(found) == sorted([*ends, *confidence])
+
+
 def test_the_share_with_wrong_labels_is_told_for_each_rate():
     rows = LabelledRows(np.arange(500.0)).update(range(60), np.arange(60) < 20)
     told = [[each.mean, each.low, each.high, each.label_error] for each in rows.if_wrong]

@@ -10,9 +10,9 @@ from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.evidence import Evidence
 from gammagmm.posterior.link import Constraints
 from gammagmm.posterior.sentences import (
+    below_half_sentence,
     flagged_sentence,
     model_lines,
-    probability_sentence,
     reference_sentence,
     rows_sentence,
     sentence,
@@ -167,8 +167,6 @@ def test_rows_of_a_file_are_labelled_by_the_command_and_others_in_python():
         assert ("label()" in how) == (not command)
 
 
-@pytest.mark.parametrize("p_first", [0.292, 0.04, 0.1, 0.97])
-def test_the_first_probability_is_told_without_labels(p_first):
-    told = probability_sentence(p_first, has_labels=False)
-    assert shares(told) == [round(100 * p_first, 1)]
-    assert shares(probability_sentence(p_first, has_labels=True)) == []
+@pytest.mark.parametrize(("n_below", "counts"), [(0, []), (3, ["50", "3", "12"]), (12, ["50"])])
+def test_flagged_rows_that_are_probably_normal_are_counted(n_below, counts):
+    assert re.findall(r"\d+", below_half_sentence(n_below, 12)) == counts

@@ -349,7 +349,9 @@ def test_rows_that_are_all_known_to_be_normal_have_an_estimate(fitted):
 
 
 def test_the_next_step_can_be_copied(fitted):
-    commands = Commands("gammagmm label 'my rows.csv' --id key", "")
+    commands = Commands(
+        "gammagmm label 'my rows.csv' --id key", "", "gammagmm label --purpose find"
+    )
     found = find(knowing(fitted, name="my rows.csv", commands=commands))
     assert found.command == commands.label
     assert html.escape(commands.label).replace("x27", "39") in render(found)
@@ -389,7 +391,18 @@ def test_labels_of_rows_are_shown_with_the_posterior_before_them(estimator, fitt
     # What is found, what is left and the recall stand on the first screen.
     left, first = known.labelled_rows.left, page[: page.index('id="rows"')]
     assert left_svg(left) in first
-    assert f"about {left.recall:.0%} of all ({left.low_recall:.0%}" in words_of(first)
+    told = words_of(first)
+    assert f"about {left.recall:.1%} of all anomalies ({left.low_recall:.1%} to" in told
+    low, high = known.posterior.interval()
+    assert f"{low:.1%} to {high:.1%} ({300 * low:.0f} to {300 * high:.0f} rows)" in told
+    assert f"About {known.posterior.mean:.1%} of the rows" in told
+    assert 'suggest(purpose="find") shows' in told
+    # The other intervals stand in the details.
+    assert "use only the labels" not in told
+    assert "use only the labels" in words
+    n_likely = n_found + left.mean
+    is_up = np.ceil(n_likely) == known.n_flagged != np.round(n_likely)
+    assert ("The number of flagged rows is rounded up." in told) == is_up
     assert "after half of them" in page.lower()
     suggested = {row.number for row in findings.to_label}
     assert len(suggested) == 30

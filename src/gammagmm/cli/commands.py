@@ -29,7 +29,11 @@ def label_commands(request: Request, name: str | None) -> Commands:
     given = [*(labelling.labels or ()), *([labelling.known] if labelling.known else ())]
     groups = reading, replace(labelling, known=None, second_labels=None), request.engine
     sheet, check = _new_path(Inspecting().sheet, given), _new_path(CHECK, given)
-    asked = Inspecting(sheet=sheet), Inspecting(sheet=check, purpose="check")
+    asked = (
+        Inspecting(sheet=sheet),
+        Inspecting(sheet=check, purpose="check"),
+        Inspecting(sheet=sheet, purpose="find"),
+    )
     words = (_command("label", *groups, request.method, each) for each in asked)
     return Commands(*words)
 

@@ -108,10 +108,11 @@ def estimate_rows(table: Table, request: Request, echo: Echo, fit: Fit | None = 
             fit = fit.with_labels(labelled)
         labelled, all_sheets = fit.labelled_rows, [sheet for _, sheet, _ in sheets]
         agreement = agreement_of(all_sheets, second, labelled)
+        has_out = bool(request.reading.paths) or request.kept is not None  # not the demo
         if request.answer.as_json:
             text = answer_json(fit, recall_check(all_sheets, labelled), agreement)
         else:
-            text = answer_text(fit, checked_words(all_sheets, labelled), agreement)
+            text = answer_text(fit, checked_words(all_sheets, labelled), agreement, has_out=has_out)
         # In here, so that the answer stands before the warnings.
         _write_each([lambda: print_answer(text), *file_writers(request, fit)], echo)
     return _exit_code(request.answer.fail_above, fit.posterior, echo)

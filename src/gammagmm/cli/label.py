@@ -25,7 +25,7 @@ from gammagmm.cli.training_rows import cluster_of, read_training_rows
 from gammagmm.estimator.label_session import Asking, LabelSession
 from gammagmm.labels.sentences import any_look_sentence, left_sentence
 from gammagmm.labels.sheet import RECALL
-from gammagmm.posterior.sentences import sentence
+from gammagmm.posterior.sentences import first_row_words, sentence
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Fit
@@ -95,7 +95,7 @@ def _inspect_rows(request: Request, echo: Echo) -> int:
     file = SheetFile(path)
     file.save(session, overwrite=force or is_continued)
     if inspecting.sheet_only:
-        print_answer(_what_to_do(session, path, asking))
+        print_answer(f"{_what_to_do(session, path, asking)} {_numbers(session)}")
         return 0
     if inspecting.terminal:
         Dialogue(session, file, echo, asking, shows_rank=inspecting.show_rank).run()
@@ -103,7 +103,8 @@ def _inspect_rows(request: Request, echo: Echo) -> int:
         _serve(request, session, file, echo)
     with warnings_as_lines(echo):
         checked = checked_words([*session.earlier, session.sheet], session.labelled_rows)
-        print_answer(answer_text(session.labelled, checked))
+        command = estimate_command(request, path)
+        print_answer(answer_text(session.labelled, checked, command=command))
     return 0
 
 
@@ -210,6 +211,12 @@ def _side_by_side(words: list[str], width: int) -> list[str]:
     return lines
 
 
+def _numbers(session: LabelSession) -> str:
+    """What the numbers of rows count."""
+    words = first_row_words(session.fit.preparation.columns is not None)
+    return f"{words.capitalize()}."
+
+
 def _what_to_do(session: LabelSession, path: Path, asking: Asking) -> str:
     """What to do with the sheet, once it is written."""
     n_rows, name = len(session.sheet.rows), one_line(str(path))
@@ -271,7 +278,7 @@ class Dialogue:
         if session.n_asked > 0:
             echo(f"{session.n_asked} of {len(session.sheet.rows)} rows have an answer already.")
         if session.waiting(self.asking):
-            echo(QUESTION)
+            echo(f"{QUESTION} {_numbers(session)}")
         while (key := self._ask_next()) != "q":
             if key == "u":
                 self._undo()

@@ -9,6 +9,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ from gammagmm._support.documents import record_to_data
 from gammagmm._support.text import aligned, counted, one_line, percent, spreadsheet_safe
 from gammagmm.cli.new_rows import prepare_part
 from gammagmm.labels.sentences import agreement_sentence
+from gammagmm.posterior.sentences import below_half_sentence, first_row_words
 
 if TYPE_CHECKING:
     from gammagmm.estimator.fit_result import Answering, Fit, RowAnswers
@@ -44,6 +46,12 @@ __all__ = [
 
 MAX_GROUPS = 30
 """Most groups in the text."""
+N_FIRST = 5
+"""Rows in the text."""
+MAX_NAME = 30
+"""Most characters of the name of a row in the text."""
+FILE_WIDTH = 10_000
+"""Most characters of a line that does not go to a terminal."""
 
 NOT_COMPARABLE = {
     "no estimate": "They cannot be compared: at least one of them has no estimate. This does not "
@@ -70,10 +78,19 @@ EXTRA_OF = {
 """The extra that installs a package."""
 
 
-def answer_text(fit: Fit, check: Sequence[str] = (), agreement: Agreement | None = None) -> str:
-    """The estimate in words, a table of the groups and a table of the detectors.
+def answer_text(
+    fit: Fit,
+    check: Sequence[str] = (),
+    agreement: Agreement | None = None,
+    command: str = "this command",
+    *,
+    has_out: bool = True,
+) -> str:
+    """The estimate in words, the first rows with their reasons, and a table of the groups.
 
-    The sentences of a `check`, if there are any, come in place of what to do next.
+    The sentences of a `check`, if there are any, come in place of what to do next. The `command`
+    estimates the share, and writes a report and, with `has_out`, all rows. Detectors are named
+    if they were skipped.
     """
     *lines, following = fit.lines
     lines += [] if agreement is None else [agreement_sentence(agreement)]
@@ -86,7 +103,57 @@ def answer_text(fit: Fit, check: Sequence[str] = (), agreement: Agreement | None
         )
     groups = fit.table.groups
     tables = [] if groups is None else _group_tables(fit.group_shares, groups.column)
-    return "\n\n".join(["\n".join(lines), *tables, _detector_table(fit)])
+    parts = [
+        "\n".join(lines),
+        _first_rows(fit, command, has_out=has_out),
+        *tables,
+        _skipped_detectors(fit),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _first_rows(fit: Fit, command: str, *, has_out: bool) -> str:
+    """The first rows of the ranking, a line for each, and how to get all of them."""
+    from gammagmm.estimator.reasons import flag_words
+
+    table, answers = fit.table, fit.answers
+    rows, names = answers.order[:N_FIRST], table.given_names
+    cells = [["row", "P(anomaly)"]]
+    for row in rows.tolist():
+        name = one_line(str(table.row_number(row)) if names is None else names[row])
+        name = name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}..."
+        cells.append([name, percent(float(answers.probability[row]))])
+    reasons = ["", *[""] * len(rows)]
+    if not fit.plan.is_precomputed:
+        found = fit.usual_values().reasons(fit.rows[rows])
+        reasons = ["unusual values", *(one_line(flag_words(each)) for each in found)]
+    width = get_terminal_size((FILE_WIDTH, 24)).columns
+    pairs = zip(aligned(cells, n_words=1).split("\n"), reasons, strict=True)
+    lines = [f"  {line}  {reason}".rstrip() for line, reason in pairs]
+    lines = [line if len(line) <= width else f"{line[: width - 3]}..." for line in lines]
+    of = "rows" if fit.sample.is_whole else f"of the {fit.n_rows:,} sampled rows"
+    where = f" ({first_row_words(fit.preparation.columns is not None)})" if names is None else ""
+    below = below_half_sentence(answers.n_below_half, fit.n_flagged)
+    more = f"Add --report report.html to {command} for a page with pictures."
+    if not has_out:
+        pass
+    elif table.collection is not None:
+        more += " Add --out rows_with_scores for all rows."
+    elif fit.sample.is_whole:
+        more += " Add --out rows_with_scores.csv --sort for all rows."
+    return "\n".join(filter(None, [f"The most unusual {of}{where}:", *lines, below, more]))
+
+
+def _skipped_detectors(fit: Fit) -> str:
+    """The detectors without scores, and why; empty if all have scores."""
+    skipped = [
+        f"{one_line(info.name)} ({info.status})"
+        for info in fit.detector_info
+        if info.status != "ok"
+    ]
+    if not skipped:
+        return ""
+    return f"{len(skipped)} of {len(fit.detector_info)} detectors not used: {', '.join(skipped)}."
 
 
 def _group_tables(groups: Sequence[GroupShare], column: str | None) -> list[str]:
@@ -114,17 +181,6 @@ def _share_table(counts: tuple[str, str], name: str, lines: Sequence[ShareLine])
         found = [f"{line.n_rows:,}", f"{line.n_found:,}", percent(line.share), *intervals]
         table.append([one_line(str(line.group)), *found])
     return aligned(table, n_words=1)
-
-
-def _detector_table(fit: Fit) -> str:
-    """A line for each detector, in columns: words on the left, numbers on the right."""
-    table = [["detector", "status", "rows fitted", "seconds", "threshold"]]
-    for info in fit.detector_info:
-        threshold = fit.thresholds.get(info.name)
-        numbers = [f"{info.n_rows}", f"{info.seconds:.1f}"]
-        numbers.append("" if threshold is None else f"{threshold:.4g}")
-        table.append([one_line(info.name), info.status, *numbers])
-    return aligned(table, n_words=2)
 
 
 def answer_json(

@@ -29,7 +29,7 @@ from gammagmm.labels.learned_ranking import Inputs, LearnedRanking, Learning, le
 from gammagmm.labels.precision import Precision
 from gammagmm.labels.sentences import (
     error_sentence,
-    exact_sentence,
+    find_sentence,
     known_sentence,
     more_sentence,
     precision_sentence,
@@ -393,8 +393,6 @@ class Fit:
     ) -> dict[str, dict[str, str]]:
         """What the labels of rows that were chosen at random tell, `labels` being its begin."""
         known, precision, rows = self.known, self.precision, self.labelled_rows
-        alone = rows.exact_interval(), rows.interval_at_any_look()
-        exact = exact_sentence(*alone, int(known.labels.sum()))
         found, separate = {}, self.evidence.separate_rows
         if known.picked.any():
             found["found"] = {"what": recall_sentence(rows.left)}
@@ -403,8 +401,12 @@ class Fit:
         elif separate is not None:
             words = separate_words(self.posterior, separate, len(self.detectors))
             found["found"] = {"what": f"There are {words}."}
-        about = {"known": labels, "error": error_sentence(rows.label_error), "alone": exact}
-        return {"labels": about, **ranked, **found, "next": {"what": self._next_line(rows)}}
+        about = {"known": labels, "error": error_sentence(rows.label_error)}
+        following = {"what": self._next_line(rows)}
+        if not known.picked.any() and len(known) < rows.n_rows:  # nobody has searched yet
+            command = self.table.commands.find if self.table.commands else ""
+            following["find"] = find_sentence(command)
+        return {"labels": about, **ranked, **found, "next": following}
 
     def _next_line(self, rows: LabelledRows) -> str:
         """What to do after labels of random rows and, perhaps, a search."""
@@ -802,6 +804,11 @@ class RowAnswers:
     def order(self) -> NDArray[np.intp]:
         """Positions of the rows, most anomalous first; known anomalies first, known others last."""
         return np.lexsort((-self.scores, -self.probability))
+
+    @property
+    def n_below_half(self) -> int:
+        """Number of flagged rows that are probably no anomalies."""
+        return int((self.probability[self.labels == 1] < 0.5).sum())
 
     def __getitem__(self, rows: Any) -> RowAnswers:
         """The answers for these rows."""

@@ -25,6 +25,8 @@ __all__ = [
     "check_sentence",
     "error_sentence",
     "exact_sentence",
+    "find_sentence",
+    "found_sentence",
     "if_wrong_sentence",
     "known_sentence",
     "left_sentence",
@@ -83,7 +85,9 @@ def if_wrong_sentence(shares: Sequence[ShareIfWrong], *, has_list: bool = False)
 
 
 def exact_sentence(ends: Rates, any_look: Rates, n_anomalies: int, mass: float = 0.9) -> str:
-    """What the labels alone show, by the ends of an exact interval and of one for any look.
+    """Which interval to report, and what the labels alone show by two intervals.
+
+    These are an exact one, and one for any look, with their ends.
 
     Without an anomaly only the upper end is uncertain, and that of the exact interval holds by
     itself with more confidence. It is empty if the share is known.
@@ -98,9 +102,11 @@ def exact_sentence(ends: Rates, any_look: Rates, n_anomalies: int, mass: float =
     else:
         fixed = f"{low} to {high} with {mass:.0%} confidence"
     return (
-        f"By the labels alone, the share is {fixed} if their number was fixed before, and {looked} "
-        "if you looked at the answer in between (proved for rows in simple random order; measured "
-        "for rows that are spread evenly)."
+        f"The interval to report is the {mass:.0%} interval of the estimate. Two other intervals "
+        "use only the labels, and not the public tables. If you decided how many rows to label "
+        f"before the first answer, the share is {fixed}. If the answers decided when you stopped, "
+        f"it is {looked}. This is proved for rows in random order, and was measured for rows that "
+        "are spread over the ranking."
     )
 
 
@@ -152,13 +158,18 @@ def check_sentence(n_rows: int, result: RecallResult | None, n_answers: int) -> 
     )
 
 
+def find_sentence(command: str = "") -> str:
+    """How to look for anomalies, by this `command` of a shell or in Python."""
+    how = command or 'suggest(purpose="find")'
+    return f"To find anomalies, {how} shows the rows that are most likely anomalies."
+
+
 def _random_rows(n: int) -> str:
     return "1 random row" if n == 1 else f"{n:,} random rows"
 
 
 def recall_sentence(left: AnomaliesLeft) -> str:
-    """Which share of all anomalies is found."""
-    low, high = percent(left.low_recall), percent(left.high_recall)
+    """How many anomalies are found and left, and which share of all is found."""
     found = "1 anomaly is" if left.n_found == 1 else f"{left.n_found:,} anomalies are"
     if left.n_rows == 0:
         return f"{found} found, and no row is left."
@@ -168,7 +179,13 @@ def recall_sentence(left: AnomaliesLeft) -> str:
     )
     if left.n_found == 0:
         return f"{found}."
-    return f"{found}: {percent(left.recall)} of all are found ({low} to {high})."
+    return f"{found}. {found_sentence(left)}"
+
+
+def found_sentence(left: AnomaliesLeft) -> str:
+    """Which share of all anomalies is found, alone."""
+    low, high = percent(left.low_recall), percent(left.high_recall)
+    return f"You have found about {percent(left.recall)} of all anomalies ({low} to {high})."
 
 
 def precision_sentence(precision: Precision) -> str:

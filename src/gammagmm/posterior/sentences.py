@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NOT_KNOWN",
+    "below_half_sentence",
+    "first_row_words",
     "flagged_sentence",
     "how_sentence",
     "model_lines",
@@ -138,14 +140,23 @@ def separate_words(posterior: GammaPosterior, separate: SeparateRows, n_detector
     )
 
 
-def probability_sentence(p_first: float, *, has_labels: bool) -> str:
-    """What the rows' probabilities rest on; `p_first` is that of the first row of the ranking."""
-    if has_labels:
-        return "P(anomaly) follows your answers and public tables with known anomalies."
-    return (
-        f"P(anomaly) of the first row is {percent(p_first)}, because without answers the ranking "
-        "may be wrong."
-    )
+def probability_sentence(*, has_labels: bool) -> str:
+    """What the rows' probabilities rest on."""
+    answers = "your answers and " if has_labels else ""
+    return f"P(anomaly) follows {answers}public tables with known anomalies."
+
+
+def below_half_sentence(n_below: int, n_flagged: int) -> str:
+    """Why `n_below` of the flagged rows are probably no anomalies; empty if there are none."""
+    if not n_below:
+        return ""
+    rows = "all" if n_below == n_flagged else f"{n_below:,} of {n_flagged:,}"
+    return f"P(anomaly) is below 50% for {rows} flagged rows, because the ranking may be wrong."
+
+
+def first_row_words(has_header: bool) -> str:
+    """What the numbers of rows count."""
+    return f"row 1 is the first row{' below the header' * has_header}"
 
 
 def _others_sentence(evidence: Evidence) -> str:

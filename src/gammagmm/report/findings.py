@@ -124,6 +124,7 @@ class Findings:
     ranking: tuple[str, ...]  # names of the rows, most anomalous first, `MAX_RANKED` at most
     agreement: dict[str, float]  # rank correlation of each detector with the consensus
     components: tuple[Component, ...]  # most anomalous first
+    n_below_half: int  # flagged rows that are probably no anomalies
     has_picked: bool  # whether rows from the top of the ranking have labels
     top_rows: tuple[RankedRow, ...]
     to_label: tuple[RowToLabel, ...]
@@ -159,6 +160,7 @@ def find(fit: Fit) -> Findings:
         ranking=tuple(names[row] for row in order[:MAX_RANKED]),
         agreement=_agreement(fit),
         components=_components(first_solved(fit.runs)),
+        n_below_half=fit.answers.n_below_half,
         has_picked=bool(fit.known.picked.any()),
         top_rows=tuple(
             RankedRow(names[row], float(scores[row]), float(probability[row]), is_separate, reasons)

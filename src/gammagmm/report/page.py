@@ -16,10 +16,17 @@ from gammagmm._support.text import percent, visible
 from gammagmm.estimator.fit_result import Fit
 from gammagmm.estimator.reasons import reason_words
 from gammagmm.labels.group_shares import GroupShare
-from gammagmm.labels.sentences import if_wrong_sentence, recall_sentence
+from gammagmm.labels.sentences import (
+    exact_sentence,
+    found_sentence,
+    if_wrong_sentence,
+    recall_sentence,
+)
 from gammagmm.posterior.gamma_posterior import GammaPosterior
 from gammagmm.posterior.sentences import (
     NOT_KNOWN,
+    below_half_sentence,
+    first_row_words,
     probability_sentence,
     record_sentence,
     rows_sentence,
@@ -64,17 +71,12 @@ def render(findings: Findings) -> str:
         script=asset("page.js"),
         data=_script_data(findings),
         start=round(findings.mean.gamma / findings.steps[-1].gamma * N_STEPS),
-        reference_range=_reference_range(),
+        reference=GammaPosterior.reference().interval(),
         max_components=MAX_COMPONENTS,
         groups=group_lines(findings.groups, MAX_GROUPS),
         n_first=N_FIRST,
         n_asked=N_ASKED,
     )
-
-
-def _reference_range() -> str:
-    low, high = GammaPosterior.reference().interval()
-    return f"{percent(low)} to {percent(high)}"
 
 
 def template(name: str = "page.html") -> Template:
@@ -93,13 +95,16 @@ def template(name: str = "page.html") -> Template:
         "code": _with_code,
         "count": lambda n: f"{n:,}",
         "percent": percent,
-        "whole": _whole,
         "reasons": reason_words,
         "sha256": _sha256,
     }
     environment.globals |= {
         "NOT_KNOWN": NOT_KNOWN,
+        "below_half_sentence": below_half_sentence,
         "column_svg": column_svg,
+        "exact_sentence": exact_sentence,
+        "first_row_words": first_row_words,
+        "found_sentence": found_sentence,
         "found_svg": found_svg,
         "left_svg": left_svg,
         "posterior_numbers": posterior_numbers,
@@ -116,11 +121,6 @@ def template(name: str = "page.html") -> Template:
     compact = {"separators": (",", ":"), "allow_nan": False, "ensure_ascii": False}
     environment.policies["json.dumps_kwargs"] = compact
     return environment.from_string(asset(name))
-
-
-def _whole(share: float) -> str:
-    """A share in whole per cent, if it is as large as that."""
-    return f"{share:.0%}" if 0.01 <= share <= 0.99 else percent(share)
 
 
 def _shown(value: object) -> object:

@@ -31,6 +31,7 @@ class Commands:
 
     label: str
     check: str  # of what is found
+    find: str  # the rows that are most likely anomalies
 
 
 @dataclass(frozen=True, eq=False)
