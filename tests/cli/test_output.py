@@ -27,6 +27,7 @@ from gammagmm.labels.sentences import ranking_sentence
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.comparison import NO_ESTIMATE, NO_LABELS, compare_posteriors
 from gammagmm.posterior.separate_rows import SeparateRows
+from gammagmm.table.sample import Sample
 from gammagmm.table.table import Groups
 from tests.support.tables import knowing
 
@@ -153,6 +154,15 @@ def test_scores_have_first_rows_without_reasons(rng):
     assert heads.split() == ["row", "P(anomaly)"]
     assert [len(line.split()) for line in lines[:5]] == [2] * 5
     assert not lines[5].startswith("  ")
+
+
+def test_the_first_rows_of_a_sample_have_their_numbers_in_the_table(fitted):
+    numbers = np.arange(0, 900, 3)
+    fit = knowing(fitted.fit_, sample=Sample(1000, 300, numbers))
+    title, _, first, *_, more = first_rows(fit)
+    assert title.startswith("The most unusual of the 300 sampled rows (row 1 ")
+    assert first.split()[0] == str(numbers[np.argmax(fitted.decision_scores_)] + 1)
+    assert "--out" not in more  # which needs all rows
 
 
 def test_only_detectors_without_scores_are_named(fitted):

@@ -131,7 +131,8 @@ def _first_rows(fit: Fit, command: str, *, has_out: bool) -> str:
     pairs = zip(aligned(cells, n_words=1).split("\n"), reasons, strict=True)
     lines = [f"  {line}  {reason}".rstrip() for line, reason in pairs]
     lines = [line if len(line) <= width else f"{line[: width - 3]}..." for line in lines]
-    of = "rows" if fit.sample.is_whole else f"of the {fit.n_rows:,} sampled rows"
+    has_all = fit.n_rows == fit.sample.n_rows
+    of = "rows" if has_all else f"of the {fit.n_rows:,} sampled rows"
     where = f" ({first_row_words(fit.preparation.columns is not None)})" if names is None else ""
     below = below_half_sentence(answers.n_below_half, fit.n_flagged)
     more = f"Add --report report.html to {command} for a page with pictures."
