@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from time import process_time
 
 import numpy as np
 import pytest
@@ -199,3 +200,14 @@ def test_three_levels_of_headings():
         "Oven p max",
         "Press T min",
     )
+
+
+@pytest.mark.parametrize("words", [("mean", "max", "min", "count"), ("TOTAL", "Esso", "Shell")])
+def test_a_long_column_of_words_of_figures_is_read_in_proportional_time(words):
+    values = RNG.random(20_000).round(3)
+    kind = RNG.choice(words, len(values))
+    text = "sensor,kind,a,b\n" + lines(RNG.choice(SAMPLES[:9], len(values)), kind, values, values)
+    began = process_time()
+    raw = read(text)
+    assert process_time() - began < 10.0
+    assert (kinds(raw), raw.n_rows) == ({}, len(values))

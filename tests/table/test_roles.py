@@ -325,10 +325,38 @@ def test_the_parameters_are_the_choices():
 
 
 @pytest.mark.parametrize(
-    "name", ["Dept", "Store Number", "NAICS", "Buchungskreis", "KSt", "Département", "Reparto"]
+    "name",
+    ["Dept", "Dept No", "Store Number", "NAICS", "Buchungskreis", "KSt", "Département", "Reparto"],
 )
 def test_numbers_of_places_and_offices_are_codes(name):
-    cells = "".join(f"{(310, 110, 204)[i % 3]};{i / 7:.3f}\n" for i in range(30))
+    assert kinds_of(name, [310, 110, 204] * 10) == ["category"]
+
+
+QUANTITIES = (
+    "air_quality_index, heat index, glycemic index, page_num, child num, room_number, "
+    "department_budget, department headcount, dept spend, mobile_wt, order number"
+)
+
+
+@pytest.mark.parametrize("name", QUANTITIES.split(", "))
+def test_quantities_are_used_whatever_word_is_in_their_name(name):
+    values = [9, 78, 101, 37, 1204, 65] * 5
+    assert kinds_of(name, values) == []
+    different = [7 * i**2 % 997 for i in range(1, 31)]
+    assert len({*different}) == 30
+    if "num" not in name:
+        assert kinds_of(name, different) in ([], ["whole numbers"])
+
+
+def test_long_whole_numbers_are_ids_if_all_have_as_many_digits():
+    spread = [10**9 + 37 * i**5 * 10**4 for i in range(30)]
+    assert len({len(str(value)) for value in spread}) > 1
+    assert kinds_of("market_cap", spread) == ["whole numbers"]
+    assert kinds_of("x", [4 * 10**9 + 10**7 * (i * 7 % 31) for i in range(30)]) == ["id"]
+
+
+def kinds_of(name, numbers):
+    """What the first of two columns of a file is taken for."""
+    cells = "".join(f"{value};{i / 7:.3f}\n" for i, value in enumerate(numbers))
     raw = read_delimited(Source("t.csv", ".csv", f"{name};v\n{cells}".encode()))
-    [found] = assign_roles(raw, Choices().with_strict(False)).guesses
-    assert (found.column, found.kind) == (name, "category")
+    return [own.kind for own in assign_roles(raw, Choices().with_strict(False)).guesses]

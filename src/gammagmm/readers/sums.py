@@ -40,6 +40,8 @@ FEW = 0.05
 MOST_READ = 0.9
 """Share of the cells of a column that are numbers with a decimal mark if it is the right one."""
 MAX_COLUMNS, MAX_LEVELS, MAX_END = 50, 50, 20
+MAX_TESTED = 500
+"""Rows with a label of sums that are tested first; if most are data, the others are data too."""
 LEAST_ADDENDS = 2
 CLEAR, LIKELY = 10_000.0, 100.0
 """Values that the numbers of a row could have, so that it is proved, alone or at the end."""
@@ -124,10 +126,13 @@ class _Finder:
         self.nameless = nameless - named_sums
         self.sums = named_sums | nameless
         named = {i for i in range(len(rows)) if self._is_named(i, _says_figure)}
+        # More rows than a table has figures are data, whose column says "mean", "max", ...
+        named = named if len(named) <= MAX_END else set()
         self.figures = (named | self._poor_ends()) - self.sums
         self.candidates = self.sums | self.figures
         self.levels = self.candidates
         self.sums_above = dict[Numbers, tuple[NDArray[np.float64], NDArray[np.float64]]]()
+        self.statistics_above = dict[tuple[Numbers, int], NDArray[np.float64]]()
 
     def _poor_ends(self) -> set[int]:
         """The last rows that have numbers, but lack labels; they need no words to be figures."""
@@ -152,14 +157,12 @@ class _Finder:
             return first
         self.levels = first
         self.sums_above.clear()
+        self.statistics_above.clear()
         return self._found()
 
     def _found(self) -> set[int]:
         """Those that are not data, if sums are sums of the rows outside of `levels`."""
-        evidence = {
-            i: max((self._evidence(i, own) for own in self.numbers), default=0.0)
-            for i in self.candidates
-        }
+        evidence = self._all_evidence()
         found = {i for i, n in evidence.items() if n >= CLEAR}
         named = self.sums - self.nameless
         likely = {i for i in named if evidence[i] > 0.0}
@@ -174,6 +177,19 @@ class _Finder:
             found |= few
         proved = {i for i in self.figures if evidence[i] >= LIKELY and i in weak}
         return found | self._end(found | proved, weak)
+
+    def _all_evidence(self) -> dict[int, float]:
+        """The evidence of each candidate; 0 without a test where most of very many have none."""
+        tested = sorted(self.candidates)
+        first = {*tested[:: -(-len(tested) // MAX_TESTED)], *tested[-MAX_END:]}
+        levels = np.array(sorted(self.levels), dtype=np.intp)
+        found = dict.fromkeys(tested, 0.0) | {i: self._best_evidence(i, levels) for i in first}
+        if 2 * sum(found[i] > 0.0 for i in first) > len(first):
+            found |= {i: self._best_evidence(i, levels) for i in tested if i not in first}
+        return found
+
+    def _best_evidence(self, i: int, levels: NDArray[np.intp]) -> float:
+        return max((self._evidence(i, own, levels) for own in self.numbers), default=0.0)
 
     def _lacks_labels(self, i: int) -> bool:
         """Whether a row has at most half of the labels that nearly all others have."""
@@ -232,14 +248,15 @@ class _Finder:
                     values[i, k], digits[i, k] = read
         return Numbers(values, digits)
 
-    def _evidence(self, i: int, numbers: Numbers) -> float:
+    def _evidence(self, i: int, numbers: Numbers, levels: NDArray[np.intp]) -> float:
         """How improbable it is by chance that half of the numbers of a row are figures of others.
 
         It is the number of values that these numbers could have; 0 where fewer are such figures.
         """
         own = numbers.values[i]
         has = np.isfinite(own) & (own != 0.0)
-        figures, n_added = self._sums(i, numbers) if i in self.sums else self._figures(i, numbers)
+        find = self._sums if i in self.sums else self._figures
+        figures, n_added = find(i, numbers, levels)
         near = np.abs(figures - own) < numbers.tolerance(i, n_added)
         agree = near & (n_added >= LEAST_ADDENDS) & has
         is_half = 2 * agree.sum(axis=1) >= max(1, has.sum())
@@ -247,14 +264,16 @@ class _Finder:
         products = np.prod(np.where(agree, np.maximum(n_values, 1.0), 1.0), axis=1)
         return float(np.where(is_half, products, 0.0).max(initial=0.0))
 
-    def _sums(self, i: int, numbers: Numbers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _sums(
+        self, i: int, numbers: Numbers, levels: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Sums of the data between the row and each other candidate, or an end of the table.
 
         A carry may also repeat the row before it.
         """
-        levels = np.array(sorted(self.levels), dtype=np.intp)
         sums, counts = self._sums_above(numbers)
-        before, after = levels[levels < i], levels[levels > i]
+        before = levels[: np.searchsorted(levels, i)]
+        after = levels[np.searchsorted(levels, i, side="right") :]
         starts = np.concatenate([[0], before[-MAX_LEVELS:] + 1])
         ends = np.concatenate([after[:MAX_LEVELS], [len(self.rows)]])
         totals = np.concatenate([sums[i] - sums[starts], sums[ends] - sums[i + 1]])
@@ -278,11 +297,17 @@ class _Finder:
         self.sums_above[numbers] = sums, counts
         return sums, counts
 
-    def _figures(self, i: int, numbers: Numbers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _figures(
+        self, i: int, numbers: Numbers, levels: NDArray[np.intp]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Statistics of the data above the row, whose errors do not add up."""
-        levels = [k for k in self.levels if k < i]
-        above = np.delete(numbers.values[:i], levels, axis=0)
-        found = np.array([_statistics(column[np.isfinite(column)]) for column in above.T]).T
+        before = levels[: np.searchsorted(levels, i)]
+        key = numbers, i - len(before)
+        if key not in self.statistics_above:
+            above = np.delete(numbers.values[:i], before, axis=0)
+            own = [_statistics(column[np.isfinite(column)]) for column in above.T]
+            self.statistics_above[key] = np.array(own).T
+        found = self.statistics_above[key]
         return found, np.full(found.shape, LEAST_ADDENDS)
 
 

@@ -40,8 +40,11 @@ def _words(text: str) -> frozenset[str]:
 
 # Words of a name that say that a column is an id, whatever its values are.
 ID_WORDS = frozenset({"id", "ids", "uuid", "guid", "imei"})
-# Words that say so if all values are different; behind another word they say that it is a code.
-NUMBER_WORDS = _words("nr no num number nummer numero número numer key code index idx unnamed")
+# Words that say so if all values are different; behind another word, and with as many digits in
+# all numbers, they say that it is a code.
+NUMBER_WORDS = _words("nr no num number nummer numero número numer key code unnamed")
+# Names that say so if they have no other word: an air quality index is a quantity.
+INDEX_NAMES = frozenset({"index", "idx"})
 NUMBER_ENDINGS = ("number", "nummer", "nr", "schluessel", "schlüssel", "konto", "account")
 # A number in a name: "N° client".
 NUMBER_SIGN = re.compile(r"(?:^|\W)(?:n[°ºr]|no\.|#)(?:\W|$)|№", re.IGNORECASE)
@@ -49,11 +52,15 @@ NUMBER_SIGN = re.compile(r"(?:^|\W)(?:n[°ºr]|no\.|#)(?:\W|$)|№", re.IGNORECA
 CODE_WORDS = _words(
     "plz postleitzahl zip zipcode postcode postal postnummer postnr cedex postort psč "
     "postinumero irányítószám ean gtin upc isbn barcode iban bic blz swift routing sku siret "
-    "siren naics nace phone telephone telefon tel telefone téléphone teléfono mobile handy fax "
-    "code kod código codice buchungskreis kostenstelle kst dept department département "
-    "departamento dipartimento reparto avdelning oddział"
+    "siren naics nace phone telephone telefon tel telefone téléphone teléfono handy fax "
+    "code kod código codice buchungskreis kostenstelle kst"
 )
-# Words that say so if all numbers have as many digits, four or more.
+CODE_ENDINGS = ("schluessel", "schlüssel")
+# Words that say so alone or before a number word: the budget of a department is a quantity.
+OFFICE_WORDS = _words(
+    "dept department département departamento dipartimento reparto avdelning oddział mobile"
+)
+# Words that say so if all numbers have as many digits, four or more; before a number word, three.
 ENTITY_WORDS = _words(
     "account accounts acct konto compte cuenta conto conta rekening tili kreditor debitor "
     "creditor debtor vendor supplier lieferant fournisseur proveedor fornitore leverancier "
@@ -81,9 +88,9 @@ DENSE, MAX_DAYS = 0.2, 4_000
 """Share of the days of a period of at most so many days that whole numbers in it are like."""
 MAX_STEPS = 10
 """Times the number of rows up to which rising whole numbers number the rows."""
-MIN_DIGITS, ALIKE = 4, 0.9
-MIN_LONG = 1e9
-"""Smallest whole number that is more probably a code than a quantity."""
+MIN_DIGITS, MIN_ENTITY_DIGITS, ALIKE = 4, 3, 0.9
+MIN_LONG = 10
+"""Digits of different whole numbers, all as long, that are more probably ids than quantities."""
 # Words that say that a column of two values has labels, anywhere in the name or at its end.
 LABEL_WORDS = frozenset(
     {"anomaly", "anomalies", "anomalous", "anomalie", "outlier", "outliers", "fraud", "fraudulent"}
@@ -93,7 +100,7 @@ LABEL_WORDS = frozenset(
     | {"nietypowe", "podejrzane", "oszustwo", "poikkeava", "podvod", "csalás", "anormal", "şüpheli"}
 )
 LABEL_ENDINGS = frozenset({"label", "labels", "target", "class", "truth"})
-WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+")
+WORD = re.compile(r"[A-Z]+(?![^\W\d_A-Z])|[A-Z]?[^\W\d_A-Z]+|\d+")
 
 
 ROLES = {
@@ -217,8 +224,9 @@ def _guess_whole_numbers(raw: RawTable, j: int, words: list[str]) -> Guess | Non
         return _id(name, "because its values are consecutive whole numbers")
     if is_code or _is_named_like_numbers(words):
         return _id(name, "by its name and because its values are all different")
-    if present.min() >= MIN_LONG:
-        return _id(name, "because its values are different whole numbers of ten or more digits")
+    lengths = {len(f"{value:.0f}") for value in (present.min(), present.max())}
+    if present.min() > 0.0 and len(lengths) == 1 and lengths.pop() >= MIN_LONG:
+        return _id(name, "because its values are different whole numbers, all of as many digits")
     if (np.diff(values) > 0.0).all() and span <= MAX_STEPS * len(values):
         return _id(name, "because its values rise in small steps")
     why = "its values are different whole numbers, which may name the rows"
@@ -252,17 +260,24 @@ def _number_date(name: str, words: list[str], present: NDArray[np.float64]) -> s
 
 def _is_code(name: str, words: list[str], present: NDArray[np.float64]) -> bool:
     """Whether whole numbers are codes by their name and, for some names, by their digits."""
-    last = words[-1] if words else ""
-    is_number = len(words) > 1 and (last in NUMBER_WORDS or last.endswith(NUMBER_ENDINGS))
-    if CODE_WORDS.intersection(words) or NUMBER_SIGN.search(name) or is_number:
+    last, before = words[-1] if words else "", set(words[:-1])
+    is_number = last in NUMBER_WORDS or last.endswith(NUMBER_ENDINGS)
+    offices = OFFICE_WORDS.intersection(words)
+    is_office = len(words) == len(offices) or (bool(before & offices) and is_number)
+    is_coded = bool(CODE_WORDS.intersection(words)) or last.endswith(CODE_ENDINGS)
+    if is_coded or NUMBER_SIGN.search(name) or (offices and is_office):
         return True
     if STATUS_WORDS.intersection(words):
         return len(np.unique(present)) <= MAX_CATEGORIES
     digits = np.floor(np.log10(np.maximum(present, 1.0))) + 1.0
     most = np.bincount(digits.astype(np.intp)).argmax()
-    are_alike = most >= MIN_DIGITS and bool((digits == most).mean() >= ALIKE)
-    is_entity = last in ENTITY_WORDS or (len(words) == 1 and last.endswith(NUMBER_ENDINGS))
-    return bool(are_alike and is_entity)
+    if (digits == most).mean() < ALIKE:
+        return False
+    if is_number and before & ENTITY_WORDS:
+        return bool(most >= MIN_ENTITY_DIGITS)
+    is_alone = len(words) == 1 and last.endswith(NUMBER_ENDINGS)
+    is_named = last in ENTITY_WORDS or is_alone or (is_number and bool(before))
+    return bool(most >= MIN_DIGITS and is_named)
 
 
 def _id(name: str, why: str, can_be_used: bool = True) -> Guess:
@@ -272,7 +287,9 @@ def _id(name: str, why: str, can_be_used: bool = True) -> Guess:
 
 
 def _is_named_like_numbers(words: list[str]) -> bool:
-    return bool(NUMBER_WORDS.intersection(words)) or any(w.endswith(NUMBER_ENDINGS) for w in words)
+    if NUMBER_WORDS.intersection(words) or (len(words) == 1 and words[0] in INDEX_NAMES):
+        return True
+    return any(w.endswith(NUMBER_ENDINGS) for w in words)
 
 
 def _is_named_like_labels(name: str, words: list[str]) -> bool:
