@@ -211,3 +211,46 @@ def test_a_long_column_of_words_of_figures_is_read_in_proportional_time(words):
     raw = read(text)
     assert process_time() - began < 10.0
     assert (kinds(raw), raw.n_rows) == ({}, len(values))
+
+
+SHORT = "a|b|c\n" + lines(V, W, V, mark="|")
+
+
+@pytest.mark.parametrize(("n_short", "n_end"), [(2, 0), (40, 0), (1, 1), (0, 6)])
+def test_short_lines_of_values_at_the_end_are_refused(n_short, n_end):
+    rows = SHORT.splitlines()
+    first = len(rows) - n_short + 1
+    cut = [row.rpartition("|")[0] for row in rows[first - 1 :]]
+    text = "\n".join([*rows[: first - 1], *cut, *[f"END|{i}" for i in range(n_end)]])
+    with pytest.raises(TableError, match=f"line {first}\\b"):
+        read(text + "\n")
+
+
+@pytest.mark.parametrize("end", ["1.5|2.5", "END|3", "END|3\nSUM|5\nQ|1"])
+def test_one_short_line_or_a_few_of_another_kind_are_no_data(end):
+    raw = read(f"{SHORT}{end}\n")
+    assert (kinds(raw), raw.n_rows) == ({"remark": 1 + end.count("\n")}, N)
+
+
+@pytest.mark.parametrize("label", ["Transport", "Balance", "Report", "Reports", "Solde"])
+def test_a_complete_row_with_the_label_of_a_carry_is_data(label):
+    body = lines(SHOPS, V, W)
+    assert read(f"category,amount,n\n{body}{label},719.69,12\n").n_rows == N + 1
+    carried = f"{label},{SUM:.2f},{sum(W):.1f}\n"
+    assert read(f"category,amount,n\n{body}{carried}").n_rows == N
+
+
+@pytest.mark.parametrize("statistic", [max, min])
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_a_last_row_without_a_name_may_have_an_extreme_value(statistic, is_constant):
+    extreme = 5000 if is_constant else int(statistic(4095, 1000))
+    values = [extreme if is_constant or i % 5 == 0 else 2000 + i for i in range(N)]
+    body = lines(SHOPS, values, V)
+    assert read(f"site,adc,temp\n{body},{extreme},46.06\n").n_rows == N + 1
+    assert read(f"site,adc\n{lines(SHOPS, values)},{extreme}\n").n_rows == N + 1
+
+
+def test_extremes_of_all_columns_without_a_name_are_no_data():
+    text = "site,a,b\n" + lines(SHOPS, V, W) + f",{min(V)},{min(W)}\n,{max(V)},{max(W)}\n"
+    raw = read(text)
+    assert (kinds(raw), raw.n_rows) == ({"total": 2}, N)

@@ -36,6 +36,8 @@ N_SHAPES = 0.2
 """Share of the cells of a column that have the shape of a cell that belongs there."""
 N_FOLLOWING, FITTING = 20, 0.75
 """Rows that show whether a table goes on, and the share of their cells that fits then."""
+MAX_SHORT = 5
+"""Most lines at the end that are too short for data, if they are no data by their values."""
 N_SHOWN = 3
 FRACTION = re.compile(r"\d[.,]\d")
 MIN_LABELLED = 10
@@ -235,7 +237,7 @@ class _Finder:
         found: dict[int, Role] = {}
         texts = [self._cells(i) for i in head if self.filled[i]]
         figures = self._figures(below)
-        short = set(takewhile(lambda i: len(self.whole[i]) < self.width, reversed(below)))
+        short = self._short_end([i for i in below if i not in figures])
         rows = (i for i in below if self._is_data(i) and i not in figures | short)
         last = max(rows, default=-1)
         for place, i in enumerate(below):
@@ -243,11 +245,25 @@ class _Finder:
                 found[i] = "names again"
             elif i in figures:
                 found[i] = "total"
-            elif self._is_remark(i, i > last) or self._is_rule(i):
+            elif i in short or self._is_remark(i, i > last) or self._is_rule(i):
                 found[i] = "remark"
             elif self._begins_table(below, place):
                 return found | dict.fromkeys(below[place:], "other table")
         return found
+
+    def _short_end(self, below: list[int]) -> set[int]:
+        """The last line if it is too short for data, and the few above it of another kind."""
+        short = [*takewhile(lambda i: len(self.whole[i]) < self.width, reversed(below))]
+        other = [*takewhile(lambda i: not self._is_like_data(i), short)]
+        if len(other) < len(short) and len(short) > 1:
+            return set()
+        return set(short) if len(short) <= MAX_SHORT else set()
+
+    def _is_like_data(self, i: int) -> bool:
+        """Whether most cells of the columns of values are values."""
+        own = [j for j in self.filled[i] if j in self.values]
+        n_values = sum(_is_value(self.rows[i][j]) for j in own)
+        return n_values > 0 and 2 * n_values > len(own)
 
     def _is_same(self, cells: list[Any], names: list[Any]) -> bool:
         return len(cells) > 1 and cells == names
@@ -282,10 +298,8 @@ class _Finder:
         return is_long and len(usual) > 1 and bool(own & self.values) and not usual & own
 
     def _is_remark(self, i: int, is_last: bool) -> bool:
-        """Whether a row has a text alone, or is a last line that is too short for data."""
+        """Whether a row has a text alone, or is below the data and has few cells."""
         own = self.filled[i]
-        if is_last and len(self.whole[i]) < self.width:
-            return True
         if any(_is_value(self.rows[i][j]) for j in own if j in self.values):
             return False
         if is_last and 2 * len(own) <= self.usual + 1 and len(own) < self.usual:

@@ -40,6 +40,8 @@ FEW = 0.05
 MOST_READ = 0.9
 """Share of the cells of a column that are numbers with a decimal mark if it is the right one."""
 MAX_COLUMNS, MAX_LEVELS, MAX_END = 50, 50, 20
+N_COMPUTED = 4
+"""Statistics that no single row has: mean, spread, variance and count; quantiles follow."""
 MAX_TESTED = 500
 """Rows with a label of sums that are tested first; if most are data, the others are data too."""
 LEAST_ADDENDS = 2
@@ -60,7 +62,7 @@ def _alone(words: str) -> re.Pattern[str]:
     return re.compile(rf"(?:\W*{before}(?:{words}){after}\W*)+(?:\(.*\)\W*)?", re.IGNORECASE)
 
 
-SUMS, FIGURES = _pattern(f"{SUM}|{CARRY}"), _alone(FIGURE)
+SUMS, TOTALS, FIGURES = _pattern(f"{SUM}|{CARRY}"), _pattern(SUM), _alone(FIGURE)
 PLAIN = _alone(f"{SUM}|{CARRY}|{FIGURE}|grand|general|général|geral|gran|net|gross|overall")
 
 
@@ -91,7 +93,7 @@ def figure_rows(
     ... of rows above, or the sums of those below. Without a proof, which rounding or hidden rows
     may prevent, a row with such a label is one of them if it is at the end, or if it lacks most of
     what other rows have, and if there are few such rows, or most are proved. A brand "TOTAL" in
-    complete rows is data.
+    complete rows is data, and so is a complete row "Transport" or "Balance" without a proof.
 
     Parameters
     ----------
@@ -128,7 +130,9 @@ class _Finder:
         named = {i for i in range(len(rows)) if self._is_named(i, _says_figure)}
         # More rows than a table has figures are data, whose column says "mean", "max", ...
         named = named if len(named) <= MAX_END else set()
-        self.figures = (named | self._poor_ends()) - self.sums
+        unnamed = self._poor_ends() - named - self.sums
+        self.figures = (named | unnamed) - self.sums
+        self.unnamed = unnamed
         self.candidates = self.sums | self.figures
         self.levels = self.candidates
         self.sums_above = dict[Numbers, tuple[NDArray[np.float64], NDArray[np.float64]]]()
@@ -167,11 +171,11 @@ class _Finder:
         named = self.sums - self.nameless
         likely = {i for i in named if evidence[i] > 0.0}
         has_one_label = len(self.labels & self.keys) <= 1
-        weak = {
-            i for i in self.candidates if has_one_label or not self._is_complete(i)
-        } - self.nameless
+        complete = {i for i in self.candidates if self._is_complete(i)}
+        carries = {i for i in complete & named if not any(map(_says_total, self._texts(i)))}
+        weak = self.candidates - (carries if has_one_label else complete) - self.nameless
         if 2 * len(likely) > len(named):
-            found |= likely | (weak & named)
+            found |= (likely - carries) | (weak & named)
         few = {i for i in named if self._lacks_labels(i)}
         if len(few) <= max(1.0, FEW * len(self.rows)):
             found |= few
@@ -186,6 +190,9 @@ class _Finder:
         found = dict.fromkeys(tested, 0.0) | {i: self._best_evidence(i, levels) for i in first}
         if 2 * sum(found[i] > 0.0 for i in first) > len(first):
             found |= {i: self._best_evidence(i, levels) for i in tested if i not in first}
+        if any(found[i] >= LIKELY for i in self.unnamed):
+            beside, self.unnamed = self.unnamed, set()  # a mean proves the extremes beside it
+            found |= {i: self._best_evidence(i, levels) for i in beside}
         return found
 
     def _best_evidence(self, i: int, levels: NDArray[np.intp]) -> float:
@@ -259,10 +266,25 @@ class _Finder:
         figures, n_added = find(i, numbers, levels)
         near = np.abs(figures - own) < numbers.tolerance(i, n_added)
         agree = near & (n_added >= LEAST_ADDENDS) & has
+        if i not in self.sums:
+            agree &= figures[N_COMPUTED] < figures[-1]  # a constant column proves nothing
+        if i in self.unnamed:
+            agree[N_COMPUTED:] &= self._are_all_alike(agree[N_COMPUTED:], own, has)
         is_half = 2 * agree.sum(axis=1) >= max(1, has.sum())
         n_values = np.abs(np.where(has, own, 1.0)) * 10.0 ** numbers.digits[i]
         products = np.prod(np.where(agree, np.maximum(n_values, 1.0), 1.0), axis=1)
         return float(np.where(is_half, products, 0.0).max(initial=0.0))
+
+    def _are_all_alike(
+        self, agree: NDArray[np.bool_], own: NDArray[np.float64], has: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Whether all numbers of a row, at least two different ones, are the same quantile.
+
+        One alone may be a measurement that is as high or as low as another one.
+        """
+        if len(np.unique(own[has])) < LEAST_ADDENDS:
+            return np.zeros((len(agree), 1), dtype=bool)
+        return np.asarray((agree | ~has).all(axis=1))[:, None]
 
     def _sums(
         self, i: int, numbers: Numbers, levels: NDArray[np.intp]
@@ -314,6 +336,11 @@ class _Finder:
 @lru_cache(maxsize=100_000)
 def _says_sum(label: str) -> bool:
     return SUMS.match(label) is not None
+
+
+@lru_cache(maxsize=100_000)
+def _says_total(label: str) -> bool:
+    return TOTALS.match(label) is not None
 
 
 @lru_cache(maxsize=100_000)
