@@ -47,8 +47,10 @@ Array = NDArray[np.float64]
 N_OUTCOMES = 512
 """Most outcomes of the next labels for which `expected_width` finds the interval."""
 N_BISECTIONS = 40
-CONTRADICTED = 0.95
-"""Probability beyond a bound from which the clipped 90 % interval would have no width."""
+LITTLE_INSIDE = 0.05
+"""Probability off a bound below which the clipped 90 % interval would have no width."""
+FAR = 1e15
+"""Beta(1, FAR) is at the share 0, and Beta(FAR, 1) at 1, for every table."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +135,7 @@ def labelled_posterior(counts: LabelCounts, prior: BetaMixture) -> GammaPosterio
     mixture = BetaBinomialMixture(
         weights, a, b, counts.n_rows, n_apart, n_outside, least, most, bounds
     )
-    limit = CONTRADICTED if counts.n_drawn else 1.0 - UNIFORM_PART
-    if counts.n_left and max(mixture.pmf[0], mixture.pmf[-1]) > limit:
+    if counts.n_left and counts.n_picked:
         mixture = _possible(mixture, counts)
     is_none_found, prob_zero = counts.n_anomalies == 0, 0.0
     if is_none_found:
@@ -151,23 +152,40 @@ def labelled_posterior(counts: LabelCounts, prior: BetaMixture) -> GammaPosterio
 
 
 def _possible(mixture: BetaBinomialMixture, counts: LabelCounts) -> BetaBinomialMixture:
-    """The `mixture` with some probability inside its bounds, where nearly all is put on one.
+    """The clipped `mixture` with more probability between its bounds, if nearly all is on one.
 
-    Inside, it has the little probability that it had there. Without rows that were chosen blindly,
-    the reference has next to none there: then a part Beta(1, 1) has its usual weight inside, and
-    the rest stays on the bound. Where this is not possible, all is inside.
+    Without rows that were chosen blindly, the reference has next to none between them: as it loses
+    it, a part Beta(1, 1) comes in, which has at most its usual weight there. As less and less is
+    between the bounds, the mixture passes from the clipped to the truncated one. Both steps are
+    continuous, so that one more anomaly changes little.
     """
-    if counts.n_drawn == 0:
-        p_inside = (counts.n_left + 1) / (counts.n_outside + 1)  # of the part Beta(1, 1)
-        weight = min(UNIFORM_PART / p_inside, 1.0)
-        prior = load_label_prior() if weight == 1.0 else with_uniform_part(load_reference(), weight)
+    if counts.n_drawn == 0 and (inside := _inside(mixture)) < UNIFORM_PART:
+        of_uniform = counts.n_left / (counts.n_outside + 1)
+        weight = UNIFORM_PART / max(of_uniform, UNIFORM_PART) * (1.0 - inside / UNIFORM_PART)
+        prior = with_uniform_part(load_reference(), weight)
         mixture = replace(mixture, weights=prior.weights, a=prior.a, b=prior.b)
-        if weight < 1.0:
-            return mixture
-    whole = replace(mixture, first=0, last=counts.n_outside, bounds=None)
-    inside = whole.restrict(*mixture.support)
-    total = inside.weights.sum()
-    return inside.scale(1.0 / total) if total > 0.0 else mixture
+    clipped = _inside(mixture) / (LITTLE_INSIDE if counts.n_drawn else UNIFORM_PART)
+    if clipped >= 1.0:
+        return mixture
+    beyond = _beyond(mixture) * clipped
+    within = mixture.truncated().scale(1.0 - sum(beyond))
+    return replace(
+        within,
+        weights=np.append(within.weights, beyond),
+        a=np.append(within.a, [1.0, FAR]),
+        b=np.append(within.b, [FAR, 1.0]),
+    )
+
+
+def _inside(mixture: BetaBinomialMixture) -> float:
+    """Probability off the more probable end."""
+    return float(min(mixture.pmf[1:].sum(), mixture.pmf[:-1].sum()))
+
+
+def _beyond(mixture: BetaBinomialMixture) -> Array:
+    """Probability below and above what is possible, which is put on the ends."""
+    whole = replace(mixture, first=0, last=mixture.n_left, bounds=None).pmf
+    return np.array([whole[: mixture.first].sum(), whole[mixture.last + 1 :].sum()])
 
 
 def expected_width(counts: LabelCounts, prior: BetaMixture, n: int, mass: float) -> float:

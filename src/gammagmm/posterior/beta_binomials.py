@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln, gammaln
+from scipy.special import betaln, gammaln, logsumexp
 
 __all__ = ["BetaBinomialMixture"]
 
@@ -86,6 +86,16 @@ class BetaBinomialMixture:
         weights = self.weights * self._parts[:, inside].sum(axis=1)
         return replace(self, weights=weights, first=first, last=last)
 
+    def truncated(self) -> BetaBinomialMixture:
+        """The mixture given that R lies between its bounds, so that nothing is put on them.
+
+        The weights sum to 1, however little lies between the bounds.
+        """
+        inside = logsumexp(self._log_parts(self.first, self.last), axis=1)
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.weights) + inside - betaln(self.a, self.b)
+        return replace(self, weights=np.exp(logs - logsumexp(logs)), bounds=None)
+
     def scale(self, factor: float) -> BetaBinomialMixture:
         """The same mixture with every weight multiplied by `factor`."""
         return replace(self, weights=self.weights * factor)
@@ -131,12 +141,16 @@ class BetaBinomialMixture:
 
     def _probabilities(self, first: int, last: int) -> Array:
         """P(R = k) in each part for k = first, ..., last, truncated to these."""
+        log_parts = self._log_parts(first, last)
+        parts = np.exp(log_parts - log_parts.max(axis=1, initial=-np.inf, keepdims=True))
+        return np.asarray(parts / np.maximum(parts.sum(axis=1, keepdims=True), 1.0))
+
+    def _log_parts(self, first: int, last: int) -> Array:
+        """Log of B(a, b) / n_left! P(R = k) in each part for k = first, ..., last."""
         count = np.arange(first, last + 1)
         log_choose = -gammaln(count + 1.0) - gammaln(self.n_left - count + 1.0)
         fitting = betaln(self.a[:, None] + count, self.b[:, None] + (self.n_left - count))
-        log_parts = log_choose + fitting
-        parts = np.exp(log_parts - log_parts.max(axis=1, initial=-np.inf, keepdims=True))
-        return np.asarray(parts / np.maximum(parts.sum(axis=1, keepdims=True), 1.0))
+        return np.asarray(log_choose + fitting)
 
     def _n_at_most(self, x: Array) -> NDArray[np.int_]:
         """Number of the shares that are at most `x`."""
