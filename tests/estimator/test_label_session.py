@@ -9,6 +9,7 @@ from gammagmm import GammaGMM
 from gammagmm.datasets import load_demo
 from gammagmm.estimator.label_session import LabelSession
 from gammagmm.labels.sheet import UNNAMED, Sheet
+from gammagmm.report.label_view import LabelView, MessageError
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +123,44 @@ def test_a_row_found_before_counts_for_the_share_once_it_is_drawn(begin, data):
     assert n_both > 3
     assert len(order) == 200
     assert len(set(session.sheet.rows)) == len(session.sheet.rows)
+
+
+def test_a_check_cannot_be_drawn_again(begin, data):
+    """Rows that were seen, skipped, or left unsure stay in it, and no others come after them."""
+    session = begin()
+    answer_all(session, "find", 30, data.y)
+    session.extend("check", 0)
+    rows = session.waiting("check")
+    assert rows
+    session.skip(rows[0])
+    session.answer(rows[1], None)
+    session.n["find"], session.n["share"] = 60, 60
+    for asking in ("check", "find", "share"):
+        assert session.extend(asking, 5) == 0
+    assert session.sheet.checked == set(rows)
+    for row in rows[2:]:
+        session.answer(row, int(data.y[row]))
+    assert session.progress.check is None  # an unsure row is no normal one
+    session.ask_skipped()
+    assert set(session.waiting("check")) == set(rows[:2])
+    for row in rows[:2]:
+        session.answer(row, int(data.y[row]))
+    assert session.progress.check.n_labels == len(rows)
+
+
+def test_a_page_with_a_check_asks_for_nothing_else(begin, data):
+    session = begin()
+    answer_all(session, "find", 30, data.y)
+    view = LabelView(session, "find", save=lambda session: None)
+    begun = view.handle({"kind": "ask", "asking": "check"})
+    assert begun["switches"] == ["check"]
+    view.handle({"kind": "skip", "row": begun["cards"][0]["row"]})
+    for asking in ("share", "find"):
+        with pytest.raises(MessageError):
+            view.handle({"kind": "ask", "asking": asking})
+    again = LabelView(begin(session.sheet), "share", save=lambda session: None)
+    assert again.asking == "check"
+    assert set(again.session.sheet.checked) == set(session.sheet.checked)
 
 
 def test_undo_takes_the_answers_back_in_their_order(begin):

@@ -228,27 +228,21 @@ class LabelSession:
         """Number of rows that were added to the sheet: at most `n_at_once` to find anomalies.
 
         There are `n` rows for the same purpose, or as many as the table has. Rows to find anomalies
-        are the first of the ranking that was learned last.
+        are the first of the ranking that was learned last. The rows of a check stay, whatever they
+        look like, and no others come after them: only then does the check hold.
         """
         n_rows = len(self.sheet.rows)
+        if self.sheet.checked:
+            return 0
         if asking == "find":
             self._pick(min(self.n["find"] - len(self.sheet.picked), n_at_once))
         elif asking == "share":
             self._draw()
-        elif asking == "check" and not self.sheet.checked:
+        elif asking == "check":
             labelled = self.labelled_rows
             if labelled.n_for_recall is not None:
                 self._add(labelled.certify(random_state=self._rng).rows.tolist(), "check")
         return len(self.sheet.rows) - n_rows
-
-    def cancel_check(self) -> bool:
-        """Whether the rows of a check have been taken back: only if none of them has an answer."""
-        if any(answer is not None for _, answer in self.sheet.of_check):
-            return False
-        asked = [row for row in self._order[: self._at] if row not in self.sheet.checked]
-        self._order = [row for row in self._order if row not in self.sheet.checked]
-        self.sheet, self._at = self.sheet.without_check(), len(asked)
-        return True
 
     def _add(self, rows: list[int], purpose: str) -> None:
         is_simple = purpose == "share" and self.fit.table.groups is None

@@ -136,20 +136,6 @@ class Sheet:
             unsure=self.unsure - set(rows if purpose == "check" else ()),
         )
 
-    def without_check(self) -> Sheet:
-        """The sheet without the rows of a check."""
-        pairs = zip(self.rows, self.answers, strict=True)
-        kept = [(row, answer) for row, answer in pairs if row not in self.checked]
-        return replace(
-            self,
-            rows=tuple(row for row, _ in kept),
-            answers=tuple(answer for _, answer in kept),
-            picked=self.picked - self.checked,
-            checked=frozenset(),
-            simple=self.simple - self.checked,
-            unsure=self.unsure - self.checked,
-        )
-
 
 def recall_check(sheets: Sequence[Sheet], rows: LabelledRows) -> RecallResult | None:
     """What the rows of a check among the `sheets` show, if there are any and all have answers.

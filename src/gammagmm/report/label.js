@@ -422,7 +422,7 @@ export class Labelling {
         progress.found.length ? foundCurve(progress.found, progress.searched) : null,
         progress.searched.some(Boolean) ? make("p", { className: "note" }, "Grey: random rows. Blue: from the top of the ranking.") : null,
         make("p", { className: "note" }, progress.left_words, left ? ` This is ${left.words} of all.` : "")),
-      block("May I stop?", make("p", { className: "stop" }, this.state.stop)));
+      block("May I stop?", make("p", { className: this.state.may_stop ? "stop may" : "stop" }, this.state.stop)));
   }
 }
 

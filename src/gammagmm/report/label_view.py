@@ -59,7 +59,8 @@ class LabelView:
         place: str = "",
         command: str = "",
     ) -> None:
-        self.session, self.asking = session, asking
+        self.session = session
+        self.asking: Asking = "check" if session.sheet.checked and asking != "again" else asking
         self._is_check = asking == "check"  # and nothing else
         self._save, self._fixed = save, {"title": title, "place": place, "command": command}
         self._cards = Cards(session.fit)
@@ -114,7 +115,7 @@ class LabelView:
             raise MessageError(f"Rows cannot be asked for {asking!r}.")
         if asking == "check" and not (session.sheet.checked or _can_check(session.progress)):
             raise MessageError("Nothing can be checked yet.")
-        if asking in ("share", "find") and session.sheet.checked and not session.cancel_check():
+        if asking in ("share", "find") and session.sheet.checked:
             raise MessageError("The rows of the check come last.")
         self.asking = cast("Asking", asking)
 
@@ -148,6 +149,7 @@ class LabelView:
         if self._first >= 0:  # what was undone is asked for next
             waiting = [self._first, *(row for row in waiting if row != self._first)]
         progress = session.progress
+        may_stop, stop = _stop_words(progress, self.asking, session.sheet)
         return {
             "version": self._version,
             "asking": self.asking,
@@ -160,7 +162,8 @@ class LabelView:
             "counter": self._counter(),
             "can_repeat": bool(session.person and progress.n_answers),
             "progress": _words_of(progress),
-            "stop": _stop_words(progress, self.asking, session.sheet),
+            "may_stop": may_stop,
+            "stop": stop,
             "disputed": [self._dispute(row) for row in progress.disputed],
         }
 
@@ -168,10 +171,9 @@ class LabelView:
         """What a person can ask for instead; the rows of a check come last."""
         if self._is_check:
             return []
-        if any(answer is not None for _, answer in self.session.sheet.of_check):
+        if self.session.sheet.checked:
             return ["check"]
-        can_check = self.asking == "check" or _can_check(progress)
-        return ["share", "find", *["check"] * can_check]
+        return ["share", "find", *["check"] * _can_check(progress)]
 
     def _counter(self) -> str:
         """How far the person is."""
@@ -248,27 +250,27 @@ def _can_check(progress: Progress) -> bool:
     return bool(progress.left.n_found and progress.left.n_rows and progress.n_to_certify)
 
 
-def _stop_words(progress: Progress, asking: Asking, sheet: Sheet) -> str:
-    """Whether the person may stop."""
-    answers = [answer for _, answer in sheet.of_check]
+def _stop_words(progress: Progress, asking: Asking, sheet: Sheet) -> tuple[bool, str]:
+    """Whether the person may stop, and why."""
     if (check := progress.check) is not None:
         verdict = "You may stop" if check.is_certified else "Not yet"
-        return f"{verdict}. {check_sentence(check.n_labels, check, check.n_labels)}"
-    if answers:
-        return f"Not yet: the check needs answers to all of its {len(answers):,} rows."
+        words = f"{verdict}. {check_sentence(check.n_labels, check, check.n_labels)}"
+        return check.is_certified, words
+    if n_check := len(sheet.checked):
+        return False, f"Not yet: the check needs answers to all of its {n_check:,} rows."
     if not progress.left.n_rows:
-        return "You may stop: every row has an answer."
+        return True, "You may stop: every row has an answer."
     if asking == "find":
         if not _can_check(progress):
-            return "Not yet: no anomaly is found."
-        return (
+            return False, "Not yet: no anomaly is found."
+        return False, (
             "Not yet shown that most are found. When you find no more, check with "
-            f"{progress.n_to_certify:,} random rows."
+            f"{progress.n_to_certify:,} random rows, which then come last."
         )
     n_more = N_LABELS - progress.n_drawn
     if n_more > 0:
-        return f"Not yet: label {n_more:,} more random row{'s' * (n_more > 1)}."
-    return "You may stop: more answers only make the range narrower."
+        return False, f"Not yet: label {n_more:,} more random row{'s' * (n_more > 1)}."
+    return True, "You may stop: more answers only make the range narrower."
 
 
 def _about(share: float) -> str:
