@@ -321,11 +321,12 @@ class DetectorWarning(GammaGMMWarning):
 
 
 class LabelsWarning(GammaGMMWarning):
-    """Labelled rows are not as random as they are said to be.
+    """Labels are not as they are said to be, such as those of rows that are not random.
 
     A list of rows that were not chosen at random has none of those that were, against chance: pass
     the whole list to `update`, with the rows of it that were chosen at random as well. Or rows that
-    count as chosen at random come from too far up in the ranking.
+    count as chosen at random come from too far up in the ranking. Or the labels contradict the rate
+    of wrong labels: give a smaller `label_error`.
 
     Examples
     --------

@@ -7,12 +7,12 @@ from numpy.typing import NDArray
 
 from gammagmm._support.checks import warn_user
 from gammagmm.errors import LabelsWarning
-from gammagmm.labels.exact_interval import p_between
+from gammagmm.labels.exact_interval import binomial_interval, p_between
 from gammagmm.labels.known_rows import KnownRows
 from gammagmm.labels.labelled_share import LabelCounts
 from gammagmm.labels.top_rows import p_top_rows
 
-__all__ = ["check_list", "check_not_top"]
+__all__ = ["check_list", "check_not_top", "check_rates"]
 
 RARE = 0.05
 """Probability below which chance does not explain that two lists of rows have no row in common."""
@@ -40,6 +40,29 @@ def check_list(counts: LabelCounts, n_new: int, n_given: int) -> None:
         "to the list, pass their labels with it (at_random=False; --known on the command "
         "line); otherwise the estimate is biased. Pass rows that suggest(purpose='find') chose "
         "with purpose='find'.",
+        LabelsWarning,
+    )
+
+
+def check_rates(counts: LabelCounts, error: tuple[float, float]) -> None:
+    """Warn if no share of anomalies explains the labels of random rows with this `error`.
+
+    Fewer of them say "anomaly" than false alarms alone would, or more than anomalies alone: with a
+    probability below 5 %, so that the exact 90 % interval without an exception has no width.
+    """
+    n, k = counts.n_drawn, counts.n_found
+    low, high = binomial_interval(n, k, 1.0 - 2.0 * RARE)
+    false_alarm, miss = error
+    if high < false_alarm:
+        explained = f"at least {n * false_alarm:.1f} are expected from false alarms alone"
+    elif low > 1.0 - miss:
+        explained = f"at most {n * (1.0 - miss):.1f} are expected, because anomalies are missed"
+    else:
+        return
+    warn_user(
+        f"{k} of the {n} labels of random rows say that the row is an anomaly, although "
+        f"{explained}: the labels contradict the label_error. Give a smaller one (--label-error on "
+        "the command line).",
         LabelsWarning,
     )
 

@@ -29,7 +29,7 @@ from gammagmm.labels.label_error import (
     posterior_with_errors,
     without_errors,
 )
-from gammagmm.labels.label_warnings import check_list, check_not_top
+from gammagmm.labels.label_warnings import check_list, check_not_top, check_rates
 from gammagmm.labels.labelled_share import LabelCounts, count_labels, expected_width, n_for_width
 from gammagmm.labels.precision import (
     Precision,
@@ -327,7 +327,10 @@ class LabelledRows:
         if not at_random and not picked:
             check_list(self._counts, len(known) - len(self.known_rows), len(np.unique(rows)))
         check_not_top(self.known_rows, known, self._honest_scores, self.sample.n_sampled)
-        return replace(self, known_rows=known)
+        updated = replace(self, known_rows=known)
+        if updated._has_errors:
+            check_rates(updated._counts, self.label_error)
+        return updated
 
     def suggest(
         self,

@@ -53,9 +53,18 @@ def any_look_shares(counts: LabelCounts, error: Error, mass: float) -> tuple[flo
 
 
 def _anomalies_of(called: tuple[float, float], error: Error) -> tuple[float, float]:
-    """The shares of anomalies if these shares would be called anomalies, right or wrong."""
+    """The shares of anomalies if these shares would be called anomalies, right or wrong.
+
+    Where no share explains the labels, they refute the rate of false alarms, or of misses: then
+    the interval goes as far as it does if there are none.
+    """
     low, high = (without_errors(end, error) for end in called)
-    return low, high
+    if low < high:
+        return low, high
+    false_alarm, miss = error
+    if high == 0.0:
+        return 0.0, without_errors(called[1], (0.0, miss))
+    return without_errors(called[0], (false_alarm, 0.0)), 1.0
 
 
 def _shares_between(counts: LabelCounts, ends: tuple[int, int]) -> tuple[float, float]:
