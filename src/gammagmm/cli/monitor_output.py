@@ -93,12 +93,12 @@ class Counted:
                 groups = f" {own_note.message}"
                 notes += [] if what else [own_note]
             if what:
-                had = {"what": what, "had": _beyond(was.count), "groups": groups}
+                had = {"what": what, "had": _above(was.count), "groups": groups}
                 notes.append(Note.of("history.period", subject, **had))
         return notes
 
 
-def _beyond(count: Count) -> str:
+def _above(count: Count) -> str:
     return f"{count.n_above:,} of {count.n_rows:,} rows above the threshold"
 
 

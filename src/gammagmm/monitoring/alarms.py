@@ -123,7 +123,7 @@ class Series:
     ) -> list[tuple[int, int, Change]]:
         """The first change in one direction, as a list of none or one, with its window's place."""
         limits, exact = levels[:, None] * np.array(WEIGHTS), levels[:, None] * EXACT_WEIGHTS
-        is_higher = window.beyond * usual.base.rows > usual.base.beyond * window.rows
+        is_higher = window.n_above * usual.base.rows > usual.base.n_above * window.rows
         is_likely = p_exactly(window, usual.base, usual.icc) <= limits
         for t, j in np.argwhere(is_tested & is_higher & is_likely).tolist():
             own, before = window[t, j], usual[t, j]

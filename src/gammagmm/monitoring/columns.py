@@ -94,7 +94,7 @@ def moved_columns(
     extra = _sums([{name: own.counts for name, own in training.items()}], names)
     quiet, by_period = _sums(before, names), _sums(now, names)
     window, usual = by_period.total, usual_for(by_period, quiet, extra.total)
-    below, below_now = usual.base.beyond / usual.base.rows, window.beyond / window.rows
+    below, below_now = usual.base.n_above / usual.base.rows, window.n_above / window.rows
     clear = np.abs(deviations(window, usual))
     places = np.cumsum([0, *(len(training[name].ends) for name in names)])
     found = []

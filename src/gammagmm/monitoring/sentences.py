@@ -20,7 +20,9 @@ __all__ = [
     "label_sentence",
     "next_sentence",
     "promise_sentence",
+    "state_reason",
     "state_sentence",
+    "state_title",
     "state_words",
 ]
 
@@ -53,29 +55,38 @@ def state_words(history: History, state: State) -> str:
     return f"{state.kind} since {one_line(history.periods[state.since].name)}"
 
 
+def state_title(history: History) -> str:
+    """The state of all rows in a few words, as a title."""
+    words = state_words(history, history.state)
+    return words[:1].upper() + words[1:]
+
+
 def state_sentence(history: History) -> str:
     """The state of all rows."""
+    return f"{state_title(history)}: {state_reason(history)}"
+
+
+def state_reason(history: History) -> str:
+    """What the state of all rows comes from."""
     state = history.state
     learning = (
-        f"Learning: {state.n_quiet} of {state.n_learning} quiet periods. Until then, the "
+        f"{state.n_quiet} of {state.n_learning} quiet periods. Until then, the "
         "variation between periods is assumed, and only large changes raise an alarm."
     )
     if state.kind == "learning":
         return learning
     change = state.change
     if change is None:
-        return f"Quiet: no change of the share is visible in {state.n_quiet:,} periods."
-    since = one_line(history.periods[state.since].name)
+        return f"no change of the share is visible in {state.n_quiet:,} periods."
     if state.kind == "back":
         changed = one_line(history.periods[cast("int", state.changed)].name)
-        back = f"Back since {since}: the share had {VERBS[change.direction]} in {changed}."
-        return f"{back} {learning}" if state.is_learning else back
+        back = f"the share had {VERBS[change.direction]} in {changed}."
+        return f"{back} Learning: {learning}" if state.is_learning else back
     own = [period.count for period in history.periods[state.since :]]
     n_rows, n_above = sum(c.n_rows for c in own), sum(c.n_above for c in own)
     return (
-        f"{state.kind.capitalize()} since {since}: {percent(n_above / n_rows)} of the rows since "
-        f"then lie above the threshold, and {percent(change.base.share)} of the rows before (p = "
-        f"{change.p_value:.1g})."
+        f"{percent(n_above / n_rows)} of the rows since then lie above the threshold, and "
+        f"{percent(change.base.share)} of the rows before (p = {change.p_value:.1g})."
     )
 
 

@@ -108,7 +108,7 @@ class Sums:
 
     Attributes
     ----------
-    periods, rows, beyond : ndarray
+    periods, rows, n_above : ndarray
         Number of periods with rows, of their rows, and of those above the threshold.
     squares : ndarray
         Sum of the squares of the numbers of rows.
@@ -118,7 +118,7 @@ class Sums:
 
     periods: Any = 0.0
     rows: Any = 0.0
-    beyond: Any = 0.0
+    n_above: Any = 0.0
     squares: Any = 0.0
     shares: Any = 0.0
 
@@ -148,7 +148,7 @@ class Sums:
     @property
     def count(self) -> Count:
         """All rows together."""
-        return Count(int(self.rows), int(self.beyond))
+        return Count(int(self.rows), int(self.n_above))
 
     @classmethod
     def of(cls, count: Count) -> Sums:
@@ -158,8 +158,8 @@ class Sums:
 
     def mirrored(self) -> Sums:
         """The sums with the rows below the threshold in the place of those above it."""
-        shares = self.rows - 2.0 * self.beyond + self.shares
-        return Sums(self.periods, self.rows, self.rows - self.beyond, self.squares, shares)
+        shares = self.rows - 2.0 * self.n_above + self.shares
+        return Sums(self.periods, self.rows, self.rows - self.n_above, self.squares, shares)
 
 
 def variation(quiet: Sums, window: Sums, n_effects: Any = 0.0) -> Any:
@@ -171,7 +171,7 @@ def variation(quiet: Sums, window: Sums, n_effects: Any = 0.0) -> Any:
     `PRIOR_ICC`, it gives icc a distribution, of which these are quantiles. Before there are two
     periods, n is the number of rows of a period of the `window`.
     """
-    m, n, k = quiet.periods, quiet.rows, quiet.beyond
+    m, n, k = quiet.periods, quiet.rows, quiet.n_above
     many = m >= 2.0
     df = np.where(many, m - 1.0 - n_effects, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -242,8 +242,8 @@ def usual_for(window: Sums, quiet: Sums, extra: Sums) -> Usual:
         icc = variation(total, window.total)
     else:
         weekdays = _Weekdays.of(window, quiet, ~is_learning)
-        beyond = rows.beyond + weekdays.effect * rows.rows
-        base = replace(rows, beyond=beyond).each(lambda value: value / weekdays.fewer)
+        n_above = rows.n_above + weekdays.effect * rows.rows
+        base = replace(rows, n_above=n_above).each(lambda value: value / weekdays.fewer)
         rest = replace(total, shares=total.shares - weekdays.explained)
         icc = variation(rest, window.total, weekdays.n_effects)
     learned = _while_learning(icc, total.periods)
@@ -277,11 +277,11 @@ class _Weekdays:
         """
         total = quiet.total
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = total.beyond / total.rows
-            effects = np.nan_to_num(quiet.beyond / quiet.rows - share[..., None])
+            share = total.n_above / total.rows
+            effects = np.nan_to_num(quiet.n_above / quiet.rows - share[..., None])
             n_effects = (quiet.rows > 0.0).sum(axis=-1) - 1.0
             between = (quiet.rows * effects**2).sum(axis=-1)
-            within = total.shares - total.beyond**2 / total.rows - between
+            within = total.shares - total.n_above**2 / total.rows - between
             n_left = total.periods - 1.0 - n_effects
             unit = np.maximum(within / n_left, share * (1.0 - share))  # of equal shares at least
             p_value = fdtrc(n_effects, n_left, between / n_effects / unit)
@@ -315,7 +315,7 @@ def _betas(window: Sums, base: Sums, icc: Any) -> tuple[Any, Any]:
     Beta-binomial test is Fisher's exact test.
     """
     total = _precision(window, base, icc)
-    share = ((base.beyond + 1.0) / (base.rows + 1.0))[..., None]
+    share = ((base.n_above + 1.0) / (base.rows + 1.0))[..., None]
     return share * total, np.maximum((1.0 - share) * total, 1e-300)
 
 
@@ -327,7 +327,7 @@ def p_exactly(window: Sums, base: Sums, icc: Any) -> Any:
     """The probability of exactly the window's count, which is at most `p_varying` and quick."""
     with np.errstate(all="ignore"):
         a, b = _betas(window, base, icc)
-        return np.exp(_log_pmf(window.beyond[..., None], window.rows[..., None], a, b)) @ _PARTS
+        return np.exp(_log_pmf(window.n_above[..., None], window.rows[..., None], a, b)) @ _PARTS
 
 
 def p_varying(window: Sums, base: Sums, icc: Any) -> float:
@@ -337,7 +337,7 @@ def p_varying(window: Sums, base: Sums, icc: Any) -> float:
     """
     window, base = window.each(np.float64), base.each(np.float64)
     a, b = _betas(window, base, icc)
-    n, x = window.rows, window.beyond
+    n, x = window.rows, window.n_above
     if n <= LONG:
         found = np.arange(x, n + 1.0)[:, None]
         return min(1.0, float(np.exp(_log_pmf(found, n, a, b)).sum(axis=0) @ _PARTS))
@@ -348,10 +348,10 @@ def p_varying(window: Sums, base: Sums, icc: Any) -> float:
 def deviations(window: Sums, usual: Usual) -> Any:
     """Difference of the window's share from the usual one, in its standard deviations."""
     base = usual.base
-    share = (base.beyond + 0.5) / (base.rows + 1.0)
+    share = (base.n_above + 0.5) / (base.rows + 1.0)
     spread = _middle(usual.icc) * (window.squares / window.rows**2 + base.squares / base.rows**2)
     spread = spread + 1.0 / base.rows + 1.0 / window.rows
-    difference = window.beyond / window.rows - base.beyond / base.rows
+    difference = window.n_above / window.rows - base.n_above / base.rows
     return difference / np.sqrt(share * (1.0 - share) * spread)
 
 
@@ -362,6 +362,6 @@ def usual_range(window: Sums, usual: Usual) -> tuple[float, float]:
         return np.nan, np.nan
     precision = _precision(window, base, _middle(usual.icc)[..., None])
     total = np.maximum(_with_rows(precision, window.rows), 1e-2)
-    share = (base.beyond + 0.5) / (base.rows + 1.0)
+    share = (base.n_above + 0.5) / (base.rows + 1.0)
     a, b = share * total, (1.0 - share) * total
     return float(betaincinv(a, b, 0.05)[0]), float(betaincinv(a, b, 0.95)[0])

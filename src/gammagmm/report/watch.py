@@ -16,7 +16,8 @@ from gammagmm.monitoring.sentences import (
     column_words,
     next_sentence,
     promise_sentence,
-    state_sentence,
+    state_reason,
+    state_title,
     state_words,
 )
 from gammagmm.report.page import asset, template
@@ -60,7 +61,7 @@ def render_watch(history: History, rows: Sequence[WatchedRow] = ()) -> str:
     heads = {"period": "", "rows": "n", "above the threshold": "n", "share": "n"}
     return template("watch.html").render(
         history=history,
-        title=_title(history),
+        title=state_title(history),
         state=_lead(history),
         why=column_words(history),
         following=next_sentence(history),
@@ -115,14 +116,9 @@ def _cut(name: str) -> str:
     return visible(name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…")
 
 
-def _title(history: History) -> str:
-    words = state_words(history, history.state)
-    return words[:1].upper() + words[1:]
-
-
 def _lead(history: History) -> str:
     """The sentence about the state without the words of the title."""
-    words = state_sentence(history).removeprefix(f"{_title(history)}: ")
+    words = state_reason(history)
     return words[:1].upper() + words[1:]
 
 
