@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gammagmm import GammaGMM
+from gammagmm import GammaGMM, History
 from gammagmm.datasets import make_contaminated
 from gammagmm.errors import HistoryError, TableError
 from gammagmm.monitoring.counts import Count, Labels
@@ -100,6 +100,25 @@ def test_labels_of_new_rows_are_counted_by_period(fitted, mixed):
     assert [sum(own) for own in history.periods[0].columns.values()] == [100] * 4
     with pytest.raises(ValueError, match="labels"):
         fitted.monitor(mixed(0.02, 200, 3), labels=np.full(200, 2))
+
+
+def test_labels_of_new_rows_may_be_wrong(mixed, tmp_path):
+    """The share of a period is that of a batch with the same labels."""
+    X, error = mixed(0.02, 300, 3), (0.1, 0.05)
+    estimator = GammaGMM(["HBOS", "IForest"], n_runs=1, random_state=0, label_error=error)
+    estimator.fit(mixed(0.02, 400, 2))
+    labels = np.full(300, np.nan)
+    labels[:100] = np.arange(100) < 10
+    history = estimator.monitor(X, labels=labels)
+    posterior = estimator.batch(X).update(np.arange(100), labels[:100]).posterior
+    (share,) = history.label_shares
+    assert (share.mean, share.low, share.high) == (posterior.mean, *posterior.interval())
+    assert share.low == 0.0
+    assert share.mean < 0.03  # a tenth of normal rows is called anomalous
+    history.save(tmp_path / "history.json")
+    again = History.load(tmp_path / "history.json")
+    assert again == history
+    assert again.label_shares == history.label_shares
 
 
 def test_periods_and_groups_of_the_rows_are_counted(fitted, mixed):

@@ -18,6 +18,7 @@ from gammagmm.monitoring.parts import count_parts, training_parts
 from gammagmm.monitoring.states import find_states
 
 EMPTY = History("fit", Count(2000, 80))
+LABELS = {"n_labels": 4, "n_anomalies": 2, "label_error": [0.0, 0.0]}
 
 
 def days(beyond, first=0, digest="{}"):
@@ -261,7 +262,7 @@ def test_a_history_that_could_not_be_read_again_is_not_written(tmp_path):
     ("change", "message"),
     [
         (lambda d: d.update(schema="gammagmm/posterior"), "schema must be 'gammagmm/history'"),
-        (lambda d: d.update(version=5), "Upgrade gammagmm"),
+        (lambda d: d.update(version=6), "Upgrade gammagmm"),
         (lambda d: d.update(version=2), r"earlier version.*new history with --history\."),
         (lambda d: d.update(alpha=0), "alpha must lie strictly between 0 and 1"),
         (lambda d: d.pop("fit"), "missing or unexpected fields: fit"),
@@ -275,7 +276,9 @@ def test_a_history_that_could_not_be_read_again_is_not_written(tmp_path):
         (lambda d: d["periods"][0].update(groups=[1]), "must be an object"),
         (lambda d: d["periods"][0].update(columns={"a": [1]}), "rows of the period"),
         (lambda d: d["periods"][0].update(columns={"a": [100, 400]}), "other columns"),
-        (lambda d: d["periods"][0].update(labels={"n_labels": 1, "n_anomalies": 2}), "anomalies"),
+        (lambda d: d["periods"][0].update(labels=LABELS | {"n_labels": 1}), "anomalies"),
+        (lambda d: d["periods"][0].update(labels=LABELS | {"label_error": [0, 0.5]}), "below 0.5"),
+        (lambda d: d["periods"][0].update(labels=LABELS | {"label_error": [0.1]}), "2 items"),
         (
             lambda d: d.update(columns={"a": {"ends": [1.0], "counts": [1], "is_text": False}}),
             "for each part",

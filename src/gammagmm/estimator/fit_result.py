@@ -351,7 +351,8 @@ class Fit:
         flagged, why = rows_sentence(self.n_flagged, self.n_rows, n_rows), ""
         if self.sample.is_whole or not len(known):  # labelled rows may lie outside a sample
             expected = float(self.probability.sum())
-            reason = "label error" if any(self.plan.label_error) else "ties"
+            may_be_wrong = any(self.plan.label_error) and self.posterior.n_labels
+            reason = "label error" if may_be_wrong else "ties"
             reason = reason if len(known) else "no labels"
             why = flagged_sentence(self.n_flagged, expected, reason)
         if not len(known):
@@ -493,6 +494,7 @@ class Fit:
             history.columns,
             labels,
             scored.n_filled,
+            self.plan.label_error,
         )
         known = {period.name for period in history.periods}
         gaps = set(empty_days(period.name for period in counted)) - known

@@ -15,6 +15,7 @@ from gammagmm._support.data_frames import as_column
 from gammagmm.errors import HistoryError
 from gammagmm.labels.exact_interval import binomial_interval
 from gammagmm.labels.group_shares import MISSING_GROUP, NO_GROUP
+from gammagmm.labels.label_error import NO_ERROR, check_label_error
 from gammagmm.monitoring.parts import Parts, count_parts
 
 __all__ = [
@@ -92,12 +93,16 @@ class Labels:
         Number of rows with a label.
     n_anomalies : int
         Number of anomalies among them.
+    label_error : tuple of two floats, default=(0.0, 0.0)
+        The probabilities that a label is wrong, see `GammaGMM`.
     """
 
     n_labels: int
     n_anomalies: int
+    label_error: tuple[float, float] = NO_ERROR
 
     def __post_init__(self) -> None:
+        check_label_error(self.label_error)
         if not 0 <= self.n_anomalies <= self.n_labels:
             raise ValueError(f"{self.n_anomalies} of {self.n_labels} labels cannot be anomalies")
 
@@ -187,7 +192,7 @@ def check_rows(n_rows: int) -> None:
 
 
 def count_periods(
-    is_beyond: NDArray[np.int_],
+    is_above: NDArray[np.int_],
     digests: NDArray[np.float64],
     periods: ArrayLike | None,
     groups: ArrayLike | None,
@@ -196,17 +201,18 @@ def count_periods(
     parts: Mapping[str, Parts] | None = None,
     labels: ArrayLike | None = None,
     n_filled: NDArray[np.int_] | None = None,
+    label_error: tuple[float, float] = NO_ERROR,
 ) -> list[Period]:
     """The periods, in sorted order, that some rows belong to.
 
-    `is_beyond` (n,) is 1 for the rows above the threshold, and `digests` (n,) recognise them.
+    `is_above` (n,) is 1 for the rows above the threshold, and `digests` (n,) recognise them.
     `periods` and `groups` (n,) are the period and the group of each row. Without `periods`, all
     rows are one period with this `name`. Ordered categories and numbers keep their order, and all
     others are sorted as text. A missing period is refused; rows without a group are the group
     "(missing)".
     With the `rows` (n, d), their values in the `parts` of each column are counted. `labels` (n,)
-    are 1 for an anomaly, 0 for a normal row and NaN for a row without a label. `n_filled` (n,) are
-    the missing values of each row.
+    are 1 for an anomaly, 0 for a normal row and NaN for a row without a label, and wrong with the
+    probabilities `label_error`. `n_filled` (n,) are the missing values of each row.
     """
     places, names = _sorted_labels("periods", periods, len(digests))
     digest = _digest(digests, None if periods is None else [names[place] for place in places])
@@ -215,7 +221,7 @@ def count_periods(
         names = [name]
     cells = np.zeros((2, len(names), len(group_names)), dtype=int)
     np.add.at(cells[0], (places, group_places), 1)
-    np.add.at(cells[1], (places, group_places), is_beyond)
+    np.add.at(cells[1], (places, group_places), is_above)
     marks = None if labels is None else _checked_labels(labels, len(digests))
     found = []
     for t, (own_name, n_rows, n_above) in enumerate(zip(names, *cells.tolist(), strict=True)):
@@ -226,7 +232,7 @@ def count_periods(
         }
         count, is_own = Count(sum(n_rows), sum(n_above)), places == t
         columns = {} if rows is None or not parts else count_parts(rows[is_own], parts)
-        known = None if marks is None else _labels(marks[is_own])
+        known = None if marks is None else _labels(marks[is_own], label_error)
         filled = 0 if n_filled is None else int(n_filled[is_own].sum())
         # Periods without rows are not the same rows.
         period = Period(
@@ -243,10 +249,10 @@ def _checked_labels(labels: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     return marks
 
 
-def _labels(marks: NDArray[np.float64]) -> Labels | None:
+def _labels(marks: NDArray[np.float64], label_error: tuple[float, float]) -> Labels | None:
     """What the labels of a period say; None without labels."""
     known = marks[~np.isnan(marks)]
-    return Labels(len(known), int(known.sum())) if len(known) else None
+    return Labels(len(known), int(known.sum()), label_error) if len(known) else None
 
 
 def row_digests(rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -36,7 +36,7 @@ from gammagmm.monitoring.watched_row import WatchedRow
 
 __all__ = ["ALPHA", "History"]
 
-FORM = Form("gammagmm/history", 4, "history", "Start a new history with --history.")
+FORM = Form("gammagmm/history", 5, "history", "Start a new history with --history.")
 ALPHA = 0.05
 """Probability of a false alarm in 100 periods, unless another one is chosen."""
 

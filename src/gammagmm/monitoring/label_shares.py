@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gammagmm.labels.labelled_share import LabelCounts, labelled_posterior, prior_of
+from gammagmm.labels.labelled_share import LabelCounts
+from gammagmm.labels.share_by_labels import posterior_by_labels
 from gammagmm.monitoring.counts import Period
 
 __all__ = ["LabelShare", "label_shares"]
@@ -48,9 +49,9 @@ def label_shares(periods: Iterable[Period]) -> list[LabelShare]:
     found = []
     for period in periods:
         if period.labels is not None:
-            n_rows, n, k = period.count.n_rows, period.labels.n_labels, period.labels.n_anomalies
-            counts = LabelCounts(n_rows, n, k, 0, 0, 0, 0)
-            posterior = labelled_posterior(counts, prior_of(counts))
+            n, k = period.labels.n_labels, period.labels.n_anomalies
+            counts = LabelCounts(period.count.n_rows, n, k, 0, 0)
+            posterior = posterior_by_labels(counts, period.labels.label_error)
             low, high = posterior.interval()
             found.append(LabelShare(period.name, n, k, posterior.mean, low, high))
     return found
