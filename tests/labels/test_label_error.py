@@ -193,6 +193,8 @@ def test_the_slopes_have_the_likelihood_of_labels_that_may_be_wrong():
         assert found[i] == pytest.approx(expected)
 
 
+# Every possible number of labels, of which some contradict the rate.
+@pytest.mark.filterwarnings("ignore::gammagmm.errors.LabelsWarning")
 @pytest.mark.parametrize("method", ["exact_interval", "interval_at_any_look"])
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.3])
 def test_the_intervals_from_the_labels_hold_with_errors(method, share):
@@ -206,6 +208,8 @@ def test_the_intervals_from_the_labels_hold_with_errors(method, share):
     assert held >= 0.9
 
 
+# Every possible number of labels, of which some contradict the rate.
+@pytest.mark.filterwarnings("ignore::gammagmm.errors.LabelsWarning")
 @pytest.mark.parametrize("method", ["exact_interval", "interval_at_any_look"])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.4])
 def test_they_hold_if_all_rows_have_labels(method, share):
@@ -227,6 +231,8 @@ def test_they_hold_if_all_rows_have_labels(method, share):
         assert p_found[likely] @ is_held >= 0.9
 
 
+# Every possible number of labels, of which some contradict the rate.
+@pytest.mark.filterwarnings("ignore::gammagmm.errors.LabelsWarning")
 @pytest.mark.parametrize("side", ["upper", "lower"])
 @pytest.mark.parametrize("share", [0.02, 0.3])
 def test_an_interval_on_one_side_has_the_whole_probability_there(side, share):
@@ -358,3 +364,14 @@ def test_wrong_labels_are_told_beside_picks_and_lists():
         expected = rows.posterior_if(each.label_error)
         assert (each.mean, each.low, each.high) == (expected.mean, *expected.interval())
     assert LabelledRows(np.arange(100.0)).update([3], [1], purpose="find").if_wrong == ()
+
+
+@pytest.mark.filterwarnings("ignore::gammagmm.errors.NoSolutionWarning")
+def test_a_rate_that_is_not_used_is_no_reason_for_a_sum():
+    """Without random rows, the known ones are right, and equal scores are the reason."""
+    X = np.repeat(load_demo().X[:60], 6, axis=0)
+    fitted = GammaGMM(["HBOS", "IForest"], n_runs=2, random_state=0, label_error=0.05).fit(X)
+    fitted.update([0, 1], [1, 0], purpose="find")
+    fit = fitted.fit_
+    ties = flagged_sentence(fit.n_flagged, float(fit.probability.sum()), "ties")
+    assert fit.told["answer"]["sum"] == ties != ""
