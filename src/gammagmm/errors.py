@@ -301,7 +301,9 @@ class GammaGMMWarning(UserWarning):
 
 
 class ColumnsWarning(GammaGMMWarning):
-    """Columns of a data frame are not used, because they look like ids, codes, labels or dates.
+    """Columns of a data frame are not used, or are read as numbers by an assumption.
+
+    The former look like ids, codes, labels or dates; the latter hold texts such as "7,125".
 
     Examples
     --------

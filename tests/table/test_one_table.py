@@ -314,3 +314,15 @@ class TestTablesThatAreUsedAsTheyAre:
         np.testing.assert_array_equal(model.decision_function(scores), model.fit_.decision_scores)
         with pytest.raises(ValueError, match="same order"):
             model.decision_function(scores[["label", "id", "KNN"]])
+
+
+def test_an_assumed_decimal_mark_in_a_frame_is_told_in_a_warning():
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(rng.normal(size=(N, 2)), columns=["a", "b"])
+    frame["text"] = rng.choice(["1,234", "2,500", "7,125"], N)
+    with pytest.warns(ColumnsWarning, match="'text'"):
+        fit = estimator(**SOLVED).fit(frame).fit_
+    np.testing.assert_array_equal(fit.rows[:, 2], frame["text"].str.replace(",", "").astype(float))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ColumnsWarning)
+        estimator(**SOLVED).fit(frame.assign(text=frame["text"] + ".5"))

@@ -112,6 +112,7 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     # How a file was read.
     "tables.numbers": "{words}",
     "tables.assumed": "{words}; --decimal {other} reads it in the other way",
+    "tables.assumed in memory": "{words}; convert the column to numbers if this is wrong",
     "tables.other files": "{words}",
     "tables.row names": "the header has one cell less than the rows; the first column is taken as "
     "the names of the rows and is called {name!r}",

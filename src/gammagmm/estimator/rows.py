@@ -91,6 +91,7 @@ def _open_table(X: Any, estimator: GammaGMM, plan: Plan) -> Table:
         return _as_it_is(_scores(raw), raw.columns if is_named else None, container, notes)
     table = prepare(raw, plan.choices, PYTHON if is_named else ARRAY, guessing=is_named)
     _warn_of(table)
+    _warn_of_assumptions(table)
     if container.row_names is not None and plan.choices.id is None:
         table = replace(table, ids=None)  # the index names the rows
     notes = (*notes, *table.notes)
@@ -134,6 +135,15 @@ def _warn_of(table: Table) -> None:
         f"{'This column is' if len(found) == 1 else 'These columns are'} not used ({named}).{keep}",
         ColumnsWarning,
     )
+
+
+def _warn_of_assumptions(table: Table) -> None:
+    """Name the used columns of text that are read with a decimal mark that they do not show."""
+    used = {*table.preparation.used}
+    assumed = [note for note in table.notes if note.code == "tables.assumed in memory"]
+    said = "; ".join(f"{shown(n.subject)}: {n.message}" for n in assumed if n.subject in used)
+    if said:
+        warn_user(f"Text was read as numbers by an assumption ({said}).", ColumnsWarning)
 
 
 def new_rows(X: Any, preparation: Preparation) -> Array:

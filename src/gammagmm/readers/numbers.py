@@ -181,8 +181,10 @@ class ReadNumbers:
     values: NDArray[np.float64]
     form: NumberForm
     message: str = ""
+    manner: str = ""
     is_boolean: bool = False
     words: CellsWithWords | None = None
+    is_in_memory: bool = False
 
     @property
     def decimal(self) -> str:
@@ -198,9 +200,11 @@ class ReadNumbers:
         """A note about how this column was read; one about an assumption has a code of its own."""
         if not self.assumed:
             return Note.of("tables.numbers", column, words=self.message)
+        if self.is_in_memory:
+            return Note.of("tables.assumed in memory", column, words=self.message)
         other = {".": ",", ",": "."}[self.assumed]
-        manner = self.message.partition(":")[0]
-        return Note.of("tables.assumed", column, words=self.message, manner=manner, other=other)
+        words = {"words": self.message, "manner": self.manner}
+        return Note.of("tables.assumed", column, **words, other=other)
 
 
 def read_column(cells: Texts, assumed: str = "", reason: str = "") -> ReadNumbers | None:
@@ -239,10 +243,11 @@ def read_column(cells: Texts, assumed: str = "", reason: str = "") -> ReadNumber
         not is_open,
     )
     shown_cell = shown(example.translate(PLAIN_LETTERS))
-    message = f"read {_manner(amounts.values(), form, group)}: {shown_cell} is "
+    manner = f"read {_manner(amounts.values(), form, group)}"
+    message = f"{manner}: {shown_cell} is "
     message += str(written([values[example]])[0])
     message += f"; this is an assumption: {reason}" if is_open else ""
-    return ReadNumbers(_spread(cells, values), form, message)
+    return ReadNumbers(_spread(cells, values), form, message, manner)
 
 
 def read_texts(
@@ -500,6 +505,10 @@ def unusual_words(cells: Iterable[str]) -> Counter[str]:
     return Counter(cell for cell in cells if cell.lower() not in PLAIN_MISSING)
 
 
+NUMBER_NOTES = ("tables.numbers", "tables.assumed", "tables.assumed in memory")
+"""Codes of the notes about how a column of numbers was read."""
+
+
 def settled(raw: RawTable, j: int) -> RawTable:
     """`raw`, where the form of column `j` is certain if any cell, not only the first, shows it."""
     column = None if raw.form(j).is_certain else read_column(raw.cells(j))
@@ -517,7 +526,7 @@ def reread(raw: RawTable, j: int, decimal: str, reason: str) -> RawTable:
     if column is None:
         return raw
     name = raw.columns[j]
-    replaced = [(code, name) for code in ("tables.numbers", "tables.assumed")]
+    replaced = [(code, name) for code in NUMBER_NOTES]
     others = [note for note in raw.notes if (note.code, note.subject) not in replaced]
     notes = (*others, column.note(name))
     data = (*raw.data[:j], column.values, *raw.data[j + 1 :])

@@ -79,7 +79,13 @@ def table_of_values(
     return RawTable(name, names, data, lines, cells_of, notes=tuple(found), unit=unit, forms=forms)
 
 
-def with_read_texts(raw: RawTable, texts: Collection[int], asked: Asked | None = None) -> RawTable:
+def with_read_texts(
+    raw: RawTable,
+    texts: Collection[int],
+    asked: Asked | None = None,
+    *,
+    is_in_memory: bool = False,
+) -> RawTable:
     """`raw`, in which its columns `texts` are numbers if their cells can be read as such."""
     cells = {j: [*map(_text_or_none, raw.data[j])] for j in texts if raw.is_text(j)}
     read = read_texts(cells, asked=asked)
@@ -87,7 +93,7 @@ def with_read_texts(raw: RawTable, texts: Collection[int], asked: Asked | None =
     for j, column in read.items():
         name, data[j] = raw.columns[j], column.values
         words = unusual_words(c.strip() for c in raw.data[j] if c is not None and is_missing(c))
-        notes += number_notes(name, column)
+        notes += number_notes(name, replace(column, is_in_memory=is_in_memory))
         notes += [missing_words_note(name, words)] if words else []
     forms = {**raw.forms, **{j: column.form for j, column in read.items()}}
     return replace(raw, data=tuple(data), notes=tuple(notes), forms=forms)

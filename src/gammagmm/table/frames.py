@@ -108,7 +108,8 @@ def _table(
         name, tuple(names), tuple(data), places, write_cells, unit="row", refused=refused
     )
     written_by_people = texts.keys() - dates - refused.keys()
-    return with_read_texts(raw, sorted(written_by_people), Asked(is_strict=is_strict))
+    asked = Asked(is_strict=is_strict)
+    return with_read_texts(raw, sorted(written_by_people), asked, is_in_memory=True)
 
 
 def _cells_of(column: Any) -> Cells:

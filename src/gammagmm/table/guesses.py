@@ -198,7 +198,7 @@ def _guess_numbers(raw: RawTable, j: int, words: list[str]) -> Guess | None:
     low, high = float(present.min()), float(present.max())
     if low == high:
         return Guess(name, "constant", f"its only value is {written([low])[0]}")
-    if (form := _number_date(name, words, present)) is not None:
+    if (form := _number_date(words, present)) is not None:
         return Guess(name, "date", f"it contains dates ({form})", ("dates", "use"), form)
     if not (present == np.floor(present)).all():
         return None
@@ -233,7 +233,7 @@ def _guess_whole_numbers(raw: RawTable, j: int, words: list[str]) -> Guess | Non
     return Guess(name, "whole numbers", why, ("id", "drop"))
 
 
-def _number_date(name: str, words: list[str], present: NDArray[np.float64]) -> str | None:
+def _number_date(words: list[str], present: NDArray[np.float64]) -> str | None:
     """The form of numbers that are dates, by their name and their values; None for others."""
     low, high = present.min(), present.max()
     are_whole = bool((present == np.floor(present)).all())
