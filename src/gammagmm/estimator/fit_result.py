@@ -404,7 +404,7 @@ class Fit:
             found["found"] = {"what": f"There are {words}."}
         about = {"known": labels, "error": error_sentence(rows.label_error)}
         following = {"what": self._next_line(rows)}
-        if not known.picked.any() and len(known) < rows.n_rows:  # nobody has searched yet
+        if not known.picked.any() and len(known) < rows.n_rows - 1:  # nobody has searched yet
             command = self.table.commands.find if self.table.commands else ""
             following["find"] = find_sentence(command)
         return {"labels": about, **ranked, **found, "next": following}
