@@ -17,6 +17,8 @@ from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import load_demo
 from tests.support.example_scripts import script
 
+pytestmark = pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
+
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory):

@@ -14,7 +14,8 @@ from gammagmm.errors import TableError
 NAMES = ["width", "height", "depth", "mass"]
 # Modin says which of its methods hand their work to pandas.
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:.* is not currently supported by PandasOnPython:UserWarning"
+    "ignore:.* is not currently supported by PandasOnPython:UserWarning",
+    "ignore::gammagmm.errors.UnsolvedRunsWarning",
 )
 
 

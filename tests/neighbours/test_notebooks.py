@@ -24,9 +24,12 @@ from gammagmm import GammaGMM
 from gammagmm.datasets import load_demo
 from tests.support.browser import chromium, emulate
 
-pytestmark = pytest.mark.skipif(
-    not (shutil.which("chromium") and shutil.which("chromedriver")), reason="needs Chromium"
-)
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning"),
+    pytest.mark.skipif(
+        not (shutil.which("chromium") and shutil.which("chromedriver")), reason="needs Chromium"
+    ),
+]
 
 FIT = """from gammagmm import GammaGMM
 from gammagmm.datasets import load_demo
