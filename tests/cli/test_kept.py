@@ -333,4 +333,8 @@ def test_the_commands_as_users_run_them(folder, tmp_path):
     assert done.returncode == 0, done.stderr
     assert os.listdir(tmp_path) == ["kept.fit"]
     again = gammagmm("estimate", "--from", "kept", cwd=tmp_path)
-    assert again.stdout == done.stdout
+    # The next command has the options of the call, of which a kept fit has the file alone.
+    own, kept = (
+        re.sub(r"gammagmm label .*?rows\.csv[^.]*\.", "", each.stdout) for each in (done, again)
+    )
+    assert kept == own

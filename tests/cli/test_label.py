@@ -1058,6 +1058,6 @@ def test_the_dialogue_in_a_terminal(folder, options, data):
     again.type("n")
     again.until("4/6")
     again.type("q")
-    assert "This estimate uses 3 labelled rows (1 anomaly)." in again.until("threshold")
+    assert "This estimate uses 3 labelled rows (1 anomaly)." in again.until("The most unusual rows")
     assert again.process.wait() == 0
     assert answers() == ["1", "0", "0", "", "", ""]
