@@ -10,6 +10,7 @@ from gammagmm import GammaGMM, GammaPosterior, LabelledRows
 from gammagmm.datasets import load_demo
 from gammagmm.labels.anomaly_probability import log_likelihoods
 from gammagmm.labels.label_error import agreement, posterior_with_errors
+from gammagmm.labels.sentences import more_sentence
 from gammagmm.posterior.betas import BetaMixture
 from gammagmm.posterior.sentences import flagged_sentence
 from gammagmm.posterior.track_record import load_label_prior
@@ -333,7 +334,7 @@ def test_a_fit_keeps_the_rate(tmp_path):
     assert fitted.posterior_.summary() == fitted.labelled_rows_.posterior_if(0.05).summary()
     assert "Each label is taken to be wrong with a probability of 5.0%." in str(fitted.fit_)
     told, expected = fitted.fit_.told, fitted.fit_.probability.sum()
-    assert told["next"] == {"what": "Next: more labels make this interval narrower."}
+    assert told["next"]["what"] == more_sentence(None, 337)
     # No two rows have the same score, so ties are not the reason.
     reason = flagged_sentence(fitted.fit_.n_flagged, expected, "label error")
     assert told["answer"]["sum"] == reason != ""
