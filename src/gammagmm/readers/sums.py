@@ -107,6 +107,11 @@ def figure_rows(
         Columns of numbers.
     nameless : collection of int
         Places of rows that have numbers, but lack all labels.
+
+    Returns
+    -------
+    set of int
+        The places.
     """
     finder = _Finder(rows, set(keys), set(labels), columns[:MAX_COLUMNS], set(nameless))
     return finder.found() if finder.candidates else set()
