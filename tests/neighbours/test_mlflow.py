@@ -17,7 +17,9 @@ from gammagmm import GammaGMM, GammaPosterior
 from gammagmm.datasets import load_demo
 from tests.support.example_scripts import script
 
-pytestmark = pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.* starts had no solution:gammagmm.errors.UnsolvedRunsWarning"
+)
 
 
 @pytest.fixture(scope="module")

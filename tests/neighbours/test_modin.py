@@ -15,7 +15,7 @@ NAMES = ["width", "height", "depth", "mass"]
 # Modin says which of its methods hand their work to pandas.
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.* is not currently supported by PandasOnPython:UserWarning",
-    "ignore::gammagmm.errors.UnsolvedRunsWarning",
+    "ignore:.* starts had no solution:gammagmm.errors.UnsolvedRunsWarning",
 )
 
 

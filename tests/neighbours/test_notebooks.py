@@ -25,7 +25,9 @@ from gammagmm.datasets import load_demo
 from tests.support.browser import chromium, emulate
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::gammagmm.errors.UnsolvedRunsWarning"),
+    pytest.mark.filterwarnings(
+        "ignore:.* starts had no solution:gammagmm.errors.UnsolvedRunsWarning"
+    ),
     pytest.mark.skipif(
         not (shutil.which("chromium") and shutil.which("chromedriver")), reason="needs Chromium"
     ),
