@@ -27,21 +27,25 @@ from typing import Any
 import numpy as np
 import psutil
 
+from gammagmm.detectors.fit import MAX_VALUES_HERE
+
 PHASES = ("reading", "detectors", "mixtures", "writing")
 KINDS = ("INT", "TERM", "HUP", "KILL of the parent", "KILL of the child")
 OUTPUTS = ("rows.out.csv", "posterior.json", "report.html")
 PATIENCE = 6.0
 """Seconds after which nothing may be left."""
 SHARED = Path("/dev/shm")
+N_ROWS, N_COLUMNS = 20_500, 100
+"""A table whose detectors are fitted in workers, not in threads (`MAX_VALUES_HERE`)."""
 
 
-def write_rows(path: Path, n_rows: int = 20_000) -> None:
-    """A table on which the detectors need workers."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n_rows, 8))
-    X[: n_rows // 50] += 4.0
-    lines = ",".join("abcdefgh") + "\n"
-    path.write_text(lines + "".join(",".join(map(repr, row)) + "\n" for row in X.tolist()))
+def write_rows(path: Path) -> None:
+    """A table on which the detectors are fitted in workers."""
+    assert N_ROWS * N_COLUMNS > MAX_VALUES_HERE
+    X = np.random.default_rng(0).normal(size=(N_ROWS, N_COLUMNS))
+    X[: N_ROWS // 50] += 4.0
+    names = ",".join(f"column {j}" for j in range(N_COLUMNS))
+    np.savetxt(path, X, fmt="%.2f", delimiter=",", header=names, comments="")
 
 
 def command(folder: Path, phase: str) -> list[str]:
@@ -121,10 +125,10 @@ def _is_in(process: psutil.Process, sessions: set[int]) -> bool:
     return False
 
 
-def bad_outputs(folder: Path, n_rows: int) -> list[str]:
+def bad_outputs(folder: Path) -> list[str]:
     """Outputs that exist and are not whole."""
     checks: dict[str, Callable[[str], bool]] = {
-        "rows.out.csv": lambda text: text.count("\n") == n_rows + 1 and text.endswith("\n"),
+        "rows.out.csv": lambda text: text.count("\n") == N_ROWS + 1 and text.endswith("\n"),
         "posterior.json": lambda text: bool(json.loads(text)),
         "report.html": lambda text: text.rstrip().endswith("</html>"),
     }
@@ -165,7 +169,7 @@ def interrupt(phase: str, kind: str, folder: Path, rng: random.Random) -> dict[s
         "late": is_hit and time.monotonic() - start > PATIENCE,
         "hit": is_hit,
         "left": what_is_left(sessions, folder),
-        "bad": bad_outputs(folder, 20_000),
+        "bad": bad_outputs(folder),
         "traceback": "Traceback" in words or "leaked" in words,
     }
 
