@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
-import logging
 import os
 import signal
-import statistics
 import subprocess
 import threading
 import time
@@ -533,25 +531,11 @@ def test_200_columns(begin, wide):
     page.settle()
 
 
-TIMES = """
-window.times = [];
-const card = document.querySelector(".card");
-let pressed = 0, before = "";
-document.addEventListener("keydown", () => {
-  pressed = performance.now();
-  before = card.dataset.row;
-}, true);
-new MutationObserver(() => {
-  if (!card.dataset.row || card.dataset.row === before || !pressed) return;
-  const start = pressed;
-  pressed = 0;
-  requestAnimationFrame(() => setTimeout(() => window.times.push(performance.now() - start)));
-}).observe(card, { attributes: true, attributeFilter: ["data-row"] });
-"""
+def test_each_answer_counts_with_10_000_rows(begin, tmp_path):
+    """With the ranking learned after each answer, and a person who answers twice a second.
 
-
-def test_the_next_card_is_there_at_once_with_10_000_rows(begin, tmp_path):
-    """With the ranking learned after each answer, and a person who answers twice a second."""
+    How long the next card takes: benchmarks/label_page.py.
+    """
     rng = np.random.default_rng(0)
     X = rng.normal(size=(10_000, 20))
     y = np.zeros(10_000, dtype=int)
@@ -559,19 +543,16 @@ def test_the_next_card_is_there_at_once_with_10_000_rows(begin, tmp_path):
     X[:400, :3] += 6.0
     write_csv(tmp_path / "rows.csv", {f"x{i}": column for i, column in enumerate(X.T.tolist())})
     page = begin(tmp_path, "rows.csv", "--detectors", "HBOS,ECOD,KNN", "--runs", 1, "--n", 60)
-    page.driver.execute_script(TIMES)
+    shown = []
     for n in range(40):
         if n == 20:
             page.driver.find_element(By.XPATH, "//button[.='Find anomalies']").click()
             page.settle()
             time.sleep(2.0)
-        page.press("y" if y[page.card() - 1] else "n")
+        shown.append(page.card())
+        page.press("y" if y[shown[-1] - 1] else "n")
         time.sleep(0.5)
     page.settle()
-    times = page.driver.execute_script("return window.times")
-    assert len(times) >= 39
-    logging.getLogger(__name__).info(
-        "median %.0f ms, most %.0f ms", statistics.median(times), max(times)
-    )
-    assert statistics.median(times) < 100.0
-    assert sum(bool(label) for label in page.saved().values()) == 40
+    answers = {row: str(y[row - 1]) for row in shown}
+    assert len(answers) == 40
+    assert {row: label for row, label in page.saved().items() if label} == answers
