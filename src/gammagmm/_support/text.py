@@ -68,6 +68,8 @@ def percent(share: float) -> str:
 
 def terminal_safe(text: str) -> str:
     """The text with escaped control characters, which could move the cursor or worse."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)
 
 

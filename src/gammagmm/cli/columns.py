@@ -16,7 +16,7 @@ from gammagmm.errors import Note, Problem, TableError
 from gammagmm.readers.raw_table import RawTable, written
 from gammagmm.table.encoder import n_texts
 from gammagmm.table.guesses import Guess
-from gammagmm.table.preparation import column_problems, prepare
+from gammagmm.table.preparation import prepare, truth_problems
 from gammagmm.table.problems import without_unusable
 from gammagmm.table.roles import Choices, Roles, assign_roles
 from gammagmm.table.words import problem_todo
@@ -88,10 +88,10 @@ def _findings(
 ) -> tuple[tuple[Note, ...], list[Problem]]:
     """What is said about the table, or about reading it where it is refused, and its problems."""
     try:
-        return prepare(raw, choices, COMMAND).notes, []
+        return prepare(raw, choices, COMMAND, roles=roles).notes, []
     except TableError:
-        finite, kept, unusable = without_unusable(raw, roles, choices)
-        return (*raw.notes, *unusable), column_problems(finite, kept, choices)
+        _, _, unusable, problems = without_unusable(raw, roles, choices)
+        return (*raw.notes, *unusable), [*truth_problems(raw, choices), *problems]
 
 
 def _line(raw: RawTable, j: int, kind: str, use: str) -> tuple[str, ...]:

@@ -118,7 +118,10 @@ def read_delimited(source: Source) -> RawTable:
             "Add the rows below them.",
             tuple(table.columns),
         )
-    numbers = replace(numbers, text_columns=numbers.text_columns | _codes(table, numbers))
+    examples = _texts(table, numbers.plain, N_EXAMPLES).items()
+    first = {j: _without_missing(cells) for j, cells in examples}
+    codes = {j for j, cells in first.items() if are_codes(cells)}
+    numbers = replace(numbers, text_columns=numbers.text_columns | codes)
     data: list[NDArray[Any]] = list(numbers.values)
     missing_words = dict(numbers.missing_words)
     texts = dict[int, list[str | None]]()
@@ -126,7 +129,7 @@ def read_delimited(source: Source) -> RawTable:
         missing_words[j] = unusual_words(cell for cell in cells if is_missing(cell))
         texts[j] = _without_missing(cells)
         data[j] = text_column(texts[j])
-    notes, forms = dict[int, ReadNumbers](), _plain_forms(table, numbers)
+    notes, forms = dict[int, ReadNumbers](), _plain_forms(first, numbers)
     for j, column in _written_numbers(table, numbers, texts).items():
         data[j], notes[j], forms[j] = column.values, column, column.form
     kept = [j for j, name in enumerate(table.columns) if name or not _is_empty(data[j])]
@@ -198,18 +201,15 @@ def _written_numbers(
     return found
 
 
-def _codes(table: DelimitedText, numbers: Numbers) -> set[int]:
-    """The columns of plain numbers that are codes such as "03808"; few rows are looked at."""
-    first = _texts(table, numbers.plain, N_EXAMPLES).items()
-    return {j for j, cells in first if are_codes(_without_missing(cells))}
-
-
-def _plain_forms(table: DelimitedText, numbers: Numbers) -> dict[int, NumberForm]:
+def _plain_forms(
+    examples: Mapping[int, list[str | None]], numbers: Numbers
+) -> dict[int, NumberForm]:
     """How columns of plain numbers are written, by position; only the first rows are looked at."""
     forms = {}
-    for j, cells in _texts(table, numbers.plain, N_SNIFFED_RECORDS).items():
-        first = _without_missing(cells)
-        if len(_fractions(numbers.values[j])) or any("." in (cell or "") for cell in first):
+    for j in sorted(numbers.plain):
+        first = examples[j][:N_SNIFFED_RECORDS]
+        has_points = any("." in cell for cell in first if cell is not None)
+        if has_points or len(_fractions(numbers.values[j])):
             forms[j] = NumberForm(".", is_certain=bool(decimal_mark(first)))
     return forms
 
@@ -506,8 +506,8 @@ def _texts(
 
 
 def _without_missing(cells: Iterable[str]) -> list[str | None]:
-    # No marker of a missing value begins with a digit.
-    return [cell if cell[:1].isdigit() or not is_missing(cell) else None for cell in cells]
+    # No marker of a missing value ends with a digit.
+    return [cell if cell[-1:].isdigit() or not is_missing(cell) else None for cell in cells]
 
 
 def parse_quickly(table: DelimitedText) -> Numbers | None:

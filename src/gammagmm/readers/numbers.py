@@ -337,8 +337,10 @@ def have_groups(cells: Texts) -> bool:
 def are_codes(cells: Texts) -> bool:
     """Whether cells are codes such as "03808": digits, as many in those that begin with 0."""
     present = [cell for cell in cells if cell is not None]
+    if not all(map(str.isdigit, present)):
+        return False
     lengths = {len(cell) for cell in present if cell[:1] == "0"}
-    if not lengths or len(set(present)) < 2 or not all(map(str.isdigit, present)):
+    if not lengths or len(set(present)) < 2:
         return False
     return len(lengths) == 1 and lengths.pop() == max(map(len, present)) >= MIN_CODE
 

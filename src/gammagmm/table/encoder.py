@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -339,8 +340,7 @@ def _fit_dates(name: str, cells: Cells, form: str) -> DateColumn:
 def _median(values: Array) -> float:
     """Median of the values that are not missing."""
     present = values[~np.isnan(values)]
-    with np.errstate(over="ignore"):
-        median = float(np.median(present))
-    if not np.isfinite(median):  # the sum of the two middle values overflows, their mean does not
-        median = 2.0 * float(np.median(present / 2.0))
-    return median
+    places = [(len(present) - 1) // 2, len(present) // 2]
+    low, high = np.partition(present, places)[places].tolist()  # quicker than np.median
+    median = (low + high) / 2.0
+    return median if math.isfinite(median) else low / 2.0 + high / 2.0

@@ -120,9 +120,9 @@ def without_codes(
 ) -> tuple[RawTable, dict[str, int]]:
     """The table in which the cells with these codes are missing, and how many they are."""
     data, counts = list(raw.data), dict[str, int]()
-    for j, name in enumerate(raw.columns):
+    for j, name in ((j, name) for j, name in enumerate(raw.columns) if name in codes):
         is_code = np.zeros(raw.n_rows, dtype=bool)
-        for code in codes.get(name, ()):
+        for code in codes[name]:
             is_code |= _has(raw, j, code)
         if is_code.any():
             gap: Any = None if raw.is_text(j) else np.nan

@@ -149,7 +149,6 @@ def guess(raw: RawTable, j: int) -> Guess | None:
     words = [word.lower() for word in WORD.findall(unicodedata.normalize("NFC", name))]
     if len(words) > 1 and name.isalpha():  # "KSt" is one word
         words = [name.lower(), *words]
-    find = _guess_text if raw.is_text(j) else _guess_numbers
     if raw.is_gap(j).all():
         return Guess(name, "empty", "all its values are missing")
     if _is_named_like_labels(name, words) and looks_like_labels(raw, j):
@@ -157,7 +156,7 @@ def guess(raw: RawTable, j: int) -> Guess | None:
         return Guess(
             name, "labels", "it looks like known labels", ("truth", "use") if is_clear else ("use",)
         )
-    return find(raw, j, words)
+    return (_guess_text if raw.is_text(j) else _guess_numbers)(raw, j, words)
 
 
 def _guess_text(raw: RawTable, j: int, words: list[str]) -> Guess | None:
@@ -200,7 +199,7 @@ def _guess_numbers(raw: RawTable, j: int, words: list[str]) -> Guess | None:
         return Guess(name, "constant", f"its only value is {written([low])[0]}")
     if (form := _number_date(words, present)) is not None:
         return Guess(name, "date", f"it contains dates ({form})", ("dates", "use"), form)
-    if not (present == np.floor(present)).all():
+    if not _are_whole(present):
         return None
     if ID_WORDS.intersection(words):
         return _id(name, "by its name")
@@ -236,7 +235,7 @@ def _guess_whole_numbers(raw: RawTable, j: int, words: list[str]) -> Guess | Non
 def _number_date(words: list[str], present: NDArray[np.float64]) -> str | None:
     """The form of numbers that are dates, by their name and their values; None for others."""
     low, high = present.min(), present.max()
-    are_whole = bool((present == np.floor(present)).all())
+    are_whole = _are_whole(present)
     if are_whole and YEARS[0] * 10_000 <= low <= high <= YEARS[1] * 10_000:
         cells = (f"{value:.0f}" for value in np.unique(present))
         return None if np.isnan(seconds_of(cells, "yearmonthday")).any() else "yearmonthday"
@@ -256,6 +255,11 @@ def _number_date(words: list[str], present: NDArray[np.float64]) -> str | None:
         return None
     is_dense = len(np.unique(present)) >= DENSE * n_days
     return "spreadsheet days" if is_dense else None
+
+
+def _are_whole(values: NDArray[np.float64]) -> bool:
+    """Whether all values are whole numbers; most columns of others show it by the first one."""
+    return float(values[0]).is_integer() and bool((values == np.floor(values)).all())
 
 
 def _is_code(name: str, words: list[str], present: NDArray[np.float64]) -> bool:

@@ -19,7 +19,6 @@ from gammagmm.table.frames import array_names
 from gammagmm.table.gap_codes import GapCode, codes_of, likely_codes, without_codes
 from gammagmm.table.guesses import guess_notes
 from gammagmm.table.problems import (
-    find_problems,
     infinite_values,
     missing_values,
     table_error,
@@ -37,7 +36,7 @@ from gammagmm.table.table import Table
 from gammagmm.table.truth import read_truth
 from gammagmm.table.words import PYTHON, Words
 
-__all__ = ["Choices", "Preparation", "column_problems", "prepare"]
+__all__ = ["Choices", "Preparation", "prepare", "truth_problems"]
 
 Places = NDArray[np.intp]
 Labels = NDArray[np.int64]
@@ -234,7 +233,12 @@ class Preparation:
 
 
 def prepare(
-    raw: RawTable, choices: Choices, words: Words = PYTHON, *, guessing: bool = True
+    raw: RawTable,
+    choices: Choices,
+    words: Words = PYTHON,
+    *,
+    guessing: bool = True,
+    roles: Roles | None = None,
 ) -> Table:
     r"""Finite numbers of a raw table, according to the user's choices.
 
@@ -249,6 +253,8 @@ def prepare(
     guessing : bool, default=True
         Whether columns that look like ids, known labels or dates are not used. The columns of an
         array have no names to guess by.
+    roles : Roles or None, default=None
+        What `assign_roles` gives, where it is known already.
 
     Returns
     -------
@@ -274,7 +280,8 @@ def prepare(
         raise TableError(
             f"{raw.source} has {counted(raw.n_rows, 'row')}", "Give at least two rows."
         )
-    roles = assign_roles(raw, choices) if guessing else used_as_they_are(raw)
+    if roles is None:
+        roles = assign_roles(raw, choices) if guessing else used_as_they_are(raw)
     check_features(raw, roles, words)
     likely = _likely_codes(raw, roles)
     is_open = guessing and choices.missing != "error"
@@ -284,9 +291,9 @@ def prepare(
     raw = _with_texts(raw, roles)
     if not guessing:  # the columns of new rows are found by their places
         choices = replace(choices, unusable="error")
-    raw, roles, unusable = without_unusable(raw, roles, choices)
+    raw, roles, unusable, problems = without_unusable(raw, roles, choices)
     features = roles.features
-    if problems := column_problems(raw, roles, choices):
+    if problems := [*truth_problems(raw, choices), *problems]:
         raise table_error(raw.source, problems, words)
     truth = _labels(raw, choices.truth, words)
     gaps = [raw.is_gap(j) for j in features]
@@ -404,11 +411,10 @@ def _naming_column(raw: RawTable, roles: Roles) -> str | None:
     return None
 
 
-def column_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem]:
-    """Everything that is wrong with the columns that are used and with the truth column."""
+def truth_problems(raw: RawTable, choices: Choices) -> list[Problem]:
+    """What is wrong with the truth column."""
     truth = None if choices.truth is None else read_truth(raw, choices.truth)
-    first = [truth] if isinstance(truth, Problem) else []
-    return first + find_problems(raw, roles, choices)
+    return [truth] if isinstance(truth, Problem) else []
 
 
 def _labels(raw: RawTable, name: str | None, words: Words) -> Labels | None:

@@ -59,31 +59,35 @@ def find_problems(raw: RawTable, roles: Roles, choices: Choices) -> list[Problem
 
 def without_unusable(
     raw: RawTable, roles: Roles, choices: Choices
-) -> tuple[RawTable, Roles, list[Note]]:
-    """The table and the roles without the columns that cannot be used, and notes about them.
+) -> tuple[RawTable, Roles, list[Note], list[Problem]]:
+    """The table and the roles without the columns that cannot be used, notes, and what is wrong.
 
     Infinite numbers become missing values. A column that the user wants to use stays, and so do all
-    columns where none is left.
+    columns where none is left; their problems are those that are left.
     """
     if choices.unusable == "error":
-        return raw, roles, []
+        return raw, roles, [], find_problems(raw, roles, choices)
     finite, notes = _without_infinite(raw, roles.features)
     asked = {name for name, role in roles.chosen if role == "use"}
     codes = {raw.columns[j]: "kind" for j in roles.features if j in raw.refused}
     readable = replace(roles, features=tuple(j for j in roles.features if j not in raw.refused))
-    lenient = replace(choices, missing="impute")
-    codes |= {own.column: own.code for own in find_problems(finite, readable, lenient)}
+    problems = find_problems(finite, readable, choices)
+    codes |= {own.column: own.code for own in problems if own.code != "missing"}
     kept = tuple(
         j for j in roles.features if raw.columns[j] in asked or raw.columns[j] not in codes
     )
     if not kept:
-        return raw, roles, []
+        return raw, roles, [], find_problems(raw, roles, choices)
+    for j in kept:
+        raw.check_column(j)
     notes += [
         Note.of("tables.unusable", name, problem=code)
         for name, code in codes.items()
         if name not in asked
     ]
-    return finite, replace(roles, features=kept), notes
+    names = {raw.columns[j] for j in kept}
+    left = [own for own in problems if own.column in names]
+    return finite, replace(roles, features=kept), notes, left
 
 
 def _without_infinite(raw: RawTable, columns: Iterable[int]) -> tuple[RawTable, list[Note]]:
@@ -112,9 +116,9 @@ def missing_values(
 def _cells_problem(
     raw: RawTable, j: int, code: str, is_wrong: NDArray[np.bool_], remedies: tuple[str, ...]
 ) -> list[Problem]:
-    rows = np.flatnonzero(is_wrong)
-    if not len(rows):
+    if not is_wrong.any():
         return []
+    rows = np.flatnonzero(is_wrong)
     first = f"{'the first ' if len(rows) > 1 else ''}in {raw.place(rows[0])}"
     return [_problem(raw, j, code, f"{counted(len(rows), f'{code} value')}, {first}", remedies)]
 
