@@ -116,6 +116,7 @@ class TestFit:
         assert posterior_to_text(timed.posterior_) == posterior_to_text(whole.posterior_)
         np.testing.assert_array_equal(timed.labels_, whole.labels_)
 
+    @pytest.mark.long
     def test_while_detectors_run(self, over_after):
         before, heard = children(), over_after("first")
         detectors = {"first": First(), "slow": Sleeper()}
@@ -131,6 +132,7 @@ class TestFit:
         assert children() <= before
 
     # Two detectors are too few for a solution, which is no matter here.
+    @pytest.mark.long
     @pytest.mark.filterwarnings("ignore:The model has no:gammagmm.errors.NoSolutionWarning")
     @pytest.mark.parametrize("detector_timeout", [None, 3600.0])
     @pytest.mark.usefixtures("half_over")
@@ -148,6 +150,7 @@ class TestFit:
         assert children() <= before
 
     # On a busy machine, another detector may be skipped, and two are too few for a solution.
+    @pytest.mark.long
     @pytest.mark.filterwarnings("ignore:Detector:gammagmm.errors.DetectorWarning")
     @pytest.mark.filterwarnings("ignore:The model has no:gammagmm.errors.NoSolutionWarning")
     def test_a_slow_detector_leaves_time_for_the_mixtures(self):
@@ -158,6 +161,7 @@ class TestFit:
         assert estimator.fit_.detector_info[-1].seconds < 20.0
         assert len(estimator.fit_.runs) >= 1
 
+    @pytest.mark.long
     def test_a_detector_at_work_is_ended(self, end, monkeypatch, tmp_path):
         before, begun = children(), tmp_path / "begun"
 
@@ -180,6 +184,7 @@ class TestFit:
         assert error.so_far.waited_for[0] == "one"
         assert children() <= before
 
+    @pytest.mark.long
     def test_a_detector_that_kills_its_process(self):
         settings = FitSettings(n_jobs=2, deadline=Deadline.after(1e10))
         detectors = {"killer": Killer(), "first": First()}

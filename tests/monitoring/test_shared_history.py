@@ -49,20 +49,18 @@ def add_together(path, n_processes, n_rounds):
     return sorted(period.name for period in History.load(path).periods)
 
 
-@pytest.mark.parametrize(
-    ("n_processes", "n_rounds"), [(4, 5), pytest.param(20, 50, marks=pytest.mark.long)]
-)
-def test_no_period_is_lost(n_processes, n_rounds, tmp_path):
+@pytest.mark.long
+def test_no_period_is_lost(tmp_path):
+    n_processes, n_rounds = 20, 50
     names = add_together(tmp_path / "h.json", n_processes, n_rounds)
     assert names == sorted(f"p{i}-{j}" for i in range(n_processes) for j in range(n_rounds))
     assert os.listdir(tmp_path) == ["h.json"]
 
 
 @needs_posix
-@pytest.mark.parametrize(
-    ("n_kills", "n_inside"), [(6, 1), pytest.param(200, 50, marks=pytest.mark.long)]
-)
-def test_a_process_that_is_killed_damages_nothing(n_kills, n_inside, tmp_path):
+@pytest.mark.long
+def test_a_process_that_is_killed_damages_nothing(tmp_path):
+    n_kills, n_inside = 200, 50
     rng, path = np.random.default_rng(0), tmp_path / "h.json"
     old = [Period(f"old-{i}", Count(100, 5), {}, f"old {i}") for i in range(N_PERIODS)]
     History("fit", Count(1000, 50)).add(old).save(path)

@@ -60,6 +60,7 @@ def read(tmp_path):
     return read_content
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_mutations_of_good_files(process, kind):
     n = N_SLOW_INPUTS if kind in SLOW else N_INPUTS
