@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import os
 import re
-import subprocess
 import sys
 import time
 import types
@@ -13,6 +11,7 @@ import types
 import pytest
 
 from gammagmm._support.progress import Work, check_progress, progress_bar, tell
+from tests.support.command_line import on_terminal
 from tests.support.needs import needs_posix
 
 SHORT = {"KNN": 1.0, "LOF": 2.0, "run 1": 1.0}
@@ -165,7 +164,7 @@ def test_the_seconds_left_of_a_long_fit_count_down_on_a_terminal():
         "    progress('LOF', 'ok', 2.5)\n"
         "    time.sleep(0.5)\n"
     )
-    shown = on_terminal([sys.executable, "-c", code])
+    shown = plain(on_terminal([sys.executable, "-c", code])[0])
     seconds = [int(found) for found in re.findall(r"(\d+) s left", shown)]
     assert seconds == sorted(seconds, reverse=True)
     assert len({left for left in seconds if 40 <= left <= 80}) > 1
@@ -174,26 +173,9 @@ def test_the_seconds_left_of_a_long_fit_count_down_on_a_terminal():
     assert "50%" in shown
 
 
-def on_terminal(command):
-    """What a command writes to a pseudo-terminal, without colours and movements of the cursor."""
-    import pty
-
-    ours, theirs = pty.openpty()
-    environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
-    process = subprocess.Popen(command, stderr=theirs, env=environment | {"TERM": "xterm"})
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            block = os.read(ours, 4096)
-        except OSError:  # the other end is closed
-            break
-        if not block:
-            break
-        shown += block
-    os.close(ours)
-    assert process.wait() == 0
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+def plain(shown):
+    """What a terminal shows, without colours and movements of the cursor."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
 
 
 class TestWork:

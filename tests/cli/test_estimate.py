@@ -14,7 +14,14 @@ import pytest
 
 from gammagmm import GammaGMM, GammaPosterior
 from gammagmm._support.text import percent
-from tests.support.command_line import COMMAND, QUICK, gammagmm, gammagmm_here, write_csv
+from tests.support.command_line import (
+    COMMAND,
+    QUICK,
+    gammagmm,
+    gammagmm_here,
+    on_terminal,
+    write_csv,
+)
 from tests.support.needs import needs_posix
 
 
@@ -228,24 +235,8 @@ def test_the_answer_stands_before_the_warnings(tmp_path):
 
 @needs_posix
 def test_a_terminal_shows_a_progress_bar(table):
-    import pty
-
-    ours, theirs = pty.openpty()
-    command = [COMMAND, "estimate", str(table), *QUICK]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs)
-    os.close(theirs)
-    shown = b""
-    while True:
-        try:
-            block = os.read(ours, 4096)
-        except OSError:  # the other end is closed
-            break
-        if not block:
-            break
-        shown += block
-    printed = process.communicate()[0].decode()
-    assert process.returncode == 0
-    assert "━".encode() in shown
-    assert b"100%" in shown
+    shown, printed = on_terminal([COMMAND, "estimate", str(table), *QUICK])
+    assert "━" in shown
+    assert "100%" in shown
     assert " of 300 rows " in printed.splitlines()[1]
     assert "\x1b" not in printed

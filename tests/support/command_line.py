@@ -56,6 +56,25 @@ def gammagmm_here(*arguments, cwd=None, stdin=""):
     return subprocess.CompletedProcess(words, code, *printed)
 
 
+def on_terminal(command):
+    """What a command shows on a terminal, its standard error, and what it prints."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    environment = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
+    environment |= {"TERM": "xterm"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment)
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # the other end is closed
+        while block := os.read(ours, 4096):
+            shown += block
+    os.close(ours)
+    printed = process.communicate()[0]
+    assert process.returncode == 0
+    return shown.decode(), printed.decode()
+
+
 def write_csv(path, columns):
     """A CSV file of named columns; returns its path."""
     with path.open("w", newline="", encoding="utf-8") as file:
