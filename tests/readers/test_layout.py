@@ -254,3 +254,43 @@ def test_extremes_of_all_columns_without_a_name_are_no_data():
     text = "site,a,b\n" + lines(SHOPS, V, W) + f",{min(V)},{min(W)}\n,{max(V)},{max(W)}\n"
     raw = read(text)
     assert (kinds(raw), raw.n_rows) == ({"total": 2}, N)
+
+
+LEGEND = [("Key", "Meaning", "Rate"), ("N", "North", "1.5"), ("S", "South", "2.5"), ("E", "", "7")]
+
+
+def with_legend(first, is_left, legend=LEGEND):
+    """The plain table with another one beside it, whose first row is the row `first`."""
+    rows = [row.split(",") for row in ("a,b,shop\n" + PLAIN).splitlines()]
+    beside = [("", "", "")] * first + legend + [("", "", "")] * (len(rows) - first - len(legend))
+    pairs = zip(rows, beside, strict=True)
+    return lines(*zip(*([*b, "", *a] if is_left else [*a, "", *b] for a, b in pairs), strict=True))
+
+
+@pytest.mark.parametrize("is_left", [False, True])
+@pytest.mark.parametrize("first", [0, 1, 3, 40, N - 3])
+@pytest.mark.parametrize("has_names", [False, True])
+def test_a_small_table_beside_another_one_is_left_out_with_a_note(first, is_left, has_names):
+    legend = LEGEND[not has_names :]
+    raw = read(with_legend(first, is_left, legend))
+    assert raw.columns == ("a", "b", "shop")
+    assert [column.tolist() for column in raw.data] == [V, W, SHOPS]
+    [note] = raw.notes
+    assert (note.code, note.fields["n_columns"]) == ("tables.beside", 3)
+    assert note.fields["lines"] == f"{first + 1} to {first + len(legend)}"
+    assert all(word in note.fields["texts"] for word, *_ in legend[:3])
+
+
+@pytest.mark.parametrize("rows", [(5, 30), (20, 21, 22, 50)])
+def test_a_column_with_few_remarks_behind_a_blank_one_is_data(rows):
+    remarks = ["late" if i in rows else "" for i in range(N)]
+    raw = read("a,b,,remark\n" + lines(V, W, [""] * N, remarks))
+    assert raw.columns == ("a", "b", "remark")
+    assert [cell or "" for cell in raw.data[2]] == remarks
+
+
+def test_a_second_table_as_long_as_the_first_one_is_data():
+    raw = read("a,b,,c\n" + lines(V, W, [""] * N, V))
+    assert (raw.columns, raw.data[2].tolist()) == (("a", "b", "c"), V)
+    few = read("a,b,,c\n" + lines(V[:12], W[:12], [""] * 12, [*V[:8], *[""] * 4]))
+    assert few.columns == ("a", "b", "c")

@@ -69,6 +69,7 @@ def faults_of(file, path):
         return [("rows", "rows")]
     names = [own for own in file.columns if own.kind != "empty" or own.name in raw.columns]
     lacking = [(own.name, "lacking") for own in names if own.name not in raw.columns]
+    lacking += [(name, "other") for name in raw.columns if name not in [c.name for c in names]]
     return lacking or [
         (own.name, fault) for own in names for fault in faults_of_column(raw, prepared, own)
     ]

@@ -20,7 +20,7 @@ calamine = pytest.importorskip("python_calamine")
 parquet = pytest.importorskip("pyarrow.parquet")
 
 SEEDS = (0, 1, 2)
-N_FILES = 72
+N_FILES = 84
 BOMS = {"utf-8-sig": b"\xef\xbb\xbf", "utf-16": b"\xff\xfe"}
 every_file = pytest.mark.parametrize("number", range(N_FILES))
 every_seed = pytest.mark.parametrize("seed", SEEDS)
@@ -78,8 +78,8 @@ def numbers(file: OfficeFile) -> list[ColumnTruth]:
 def test_kinds_and_locales(seed):
     made = files(seed)
     assert len(made) == N_FILES
-    assert len({(file.kind, file.locale) for file in made}) == 60
-    assert len({file.kind for file in made}) == 10
+    assert len({(file.kind, file.locale) for file in made}) == 66
+    assert len({file.kind for file in made}) == 11
     assert len({file.style for file in made}) == len({file.name for file in made}) == N_FILES
 
 
@@ -103,6 +103,8 @@ def test_every_way_of_writing_occurs(seed):
         "blocks",
         "offset",
         "sheets",
+        "beside",
+        "left",
     }
     assert {style.dates for style in styles} == {"native", "local", "iso", "integer", "serial"}
     assert {s.negative for s in styles} == {"", "minus", "brackets", "trailing", "unicode"}
@@ -159,6 +161,28 @@ def test_cells_stand_where_the_truth_says(number):
         cells = lines[line][file.first_column :][:width]
         expected = [column.cells[row] for column in file.columns]
         assert list(map(plain, cells)) == list(map(plain, expected))
+
+
+@every_seed
+def test_another_table_stands_beside_some_tables(seed):
+    made = [file for file in files(seed) if "beside" in file.style.structure]
+    assert len(made) == 8
+    for file in made:
+        first, width = file.first_column, len(file.columns)
+        assert (first > 0) == ("left" in file.style.structure)
+        beside = [line[: first - 1] if first else line[width:] for line in lines_of(file)]
+        filled = [i for i, cells in enumerate(beside) if any(map(plain, cells))]
+        assert filled == list(range(filled[0], filled[0] + 4))
+        assert all(sum(map(bool, map(plain, beside[i]))) == 3 for i in filled)
+        blank = first - 1 if first else width
+        assert not any(plain(line[blank]) for line in lines_of(file) if len(line) > blank)
+
+
+@every_seed
+def test_some_texts_have_the_name_of_a_workbook(seed):
+    made = [file for file in files(seed) if file.style.suffix]
+    assert {file.name.rpartition(".")[2] for file in made} == {"xlsx", "ods"}
+    assert {file.style.container for file in made} == {"csv"}
 
 
 @every_file

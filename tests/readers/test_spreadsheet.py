@@ -111,12 +111,29 @@ def test_without_calamine(write, monkeypatch):
         read(write, "xlsx", {"s": [["a"], [1]]})
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "cp1252", "utf-16"])
+@pytest.mark.parametrize("name", ["t.xlsx", "t.ods"])
+def test_text_under_the_name_of_a_workbook_is_read_as_csv(write, name, encoding):
+    raw = read_raw(write("Größe;b\n1,5;2\n2,5;3\n".encode(encoding), name))
+    assert columns_of(raw) == {"Größe": [1.5, 2.5], "b": [2.0, 3.0]}
+    assert raw.notes[0] == Note.of("tables.text", raw.source)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "chosen"), [((5, 9, 7), 0), ((2, 12, 30, 40), 2), ((2, 12, 9, 40), 3), ((3, 3), 0)]
+)
+def test_the_first_sheet_with_half_the_cells_of_the_largest_is_read(write, kind, sizes, chosen):
+    sheets = {f"s{i}": [["a"], *[[j] for j in range(n - 1)]] for i, n in enumerate(sizes)}
+    assert read(write, kind, sheets).n_rows == sizes[chosen] - 1
+
+
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
+        ("t.xlsx", b" <html><table><tr><td>1", r"t\.xlsx is a web page or XML .* save it as"),
         (
             "t.xlsx",
-            b"a,b\n1,2\n",
+            b"a,b\n1,2\n\0",
             r"t\.xlsx cannot be read: .*\. Save it again",
         ),
         ("t.ods", zipped({"content.xml": "<a>"}), r"t\.ods cannot be read: .*\. Save it"),

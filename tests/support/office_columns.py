@@ -34,6 +34,7 @@ LIMITS = {-999.0: (-100.0, np.inf), 9999.0: (-np.inf, 3000.0), 99999.0: (-np.inf
 """Between which limits all numbers of a column lie if the gap code is far outside."""
 INTEGER_CODES = {
     "year": (1950, 2006),
+    "phone": (30_100_200, 89_900_000),
     "account": (70_000, 70_090),
     "ean": (4_006_381_000_000, 4_006_382_000_000),
 }

@@ -19,10 +19,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.support.office_columns import ColumnTruth, Plan, Rows, draw_columns
-from tests.support.office_styles import WORKBOOKS, Style, deal, draw_styles, number_cell
+from tests.support.office_styles import (
+    WORKBOOKS,
+    Style,
+    deal,
+    draw_hotline_styles,
+    draw_styles,
+    number_cell,
+)
 from tests.support.office_tables import (
     FOOTERS,
     GROUPS,
+    HOTLINE,
+    LEGEND,
     LOCALES,
     OFFICES,
     OTHER_SHEETS,
@@ -76,12 +85,16 @@ class OfficeFile:
 
 
 def office_files(seed: int = 0) -> list[OfficeFile]:
-    """72 files: every kind of office in every locale, no two of the same style."""
+    """72 files of every kind of office in every locale, and 12 of a hotline; no style is twice."""
     rng = np.random.default_rng(seed)
     pairs = deal(rng, list(itertools.product(OFFICES, LOCALES)))
     files: list[OfficeFile] = []
     styles: set[Style] = set()
-    for draw_style, (kind, locale) in zip(draw_styles(rng), pairs, strict=False):
+    hotline = [("hotline", locale) for locale in (*LOCALES, *LOCALES[1:], LOCALES[0])]
+    drawn = zip(draw_styles(rng), pairs, strict=False)
+    for draw_style, (kind, locale) in itertools.chain(
+        drawn, zip(draw_hotline_styles(rng), hotline, strict=True)
+    ):
         style = draw_style(locale)
         while style in styles:
             style = draw_style(locale)
@@ -89,7 +102,7 @@ def office_files(seed: int = 0) -> list[OfficeFile]:
         n_rows = int(rng.integers(200, 601))
         n_anomalies = int(rng.integers(5, 16))
         anomalies = np.sort(rng.choice(n_rows, n_anomalies, replace=False)).tolist()
-        plan = Plan(OFFICES[kind], locale, style, n_rows, tuple(anomalies), rng)
+        plan = Plan(OFFICES.get(kind, HOTLINE), locale, style, n_rows, tuple(anomalies), rng)
         files.append(_make_file(kind, len(files), plan))
     return files
 
@@ -110,7 +123,7 @@ def _make_file(kind: str, number: int, plan: Plan) -> OfficeFile:
         content=content,
         style=style,
         sheet=sheet,
-        first_column=2 if "offset" in style.structure else 0,
+        first_column=_n_before(style),
         columns=tuple(columns),
         data_lines=tuple(i for i, role in enumerate(roles) if role == "data"),
         other_lines={i: role for i, role in enumerate(roles) if role != "data"},
@@ -122,8 +135,15 @@ def _stem(plan: Plan) -> str:
     return in_language(plan.office.title, 1).lower().replace(" ", "_")
 
 
+def _n_before(style: Style) -> int:
+    """Number of columns before the table."""
+    return len(LEGEND) if "left" in style.structure else 2 if "offset" in style.structure else 0
+
+
 def _suffix(style: Style) -> str:
     """What Excel and others give; Excel's "Unicode text" is UTF-16 with tabs."""
+    if style.suffix:
+        return style.suffix
     if style.separator == "\t":
         return "txt" if style.encoding == "utf-16" else "tsv"
     return style.container
@@ -151,7 +171,23 @@ def _lay_out(columns: Sequence[ColumnTruth], plan: Plan) -> list[Line]:
         footers = FOOTERS[: int(plan.rng.integers(1, len(FOOTERS) + 1))]
         below = [("blank", [])] * int(plan.rng.integers(2))
         below += [("footer", [plan.words(footer)]) for footer in footers]
-    return [*above, *table, *below]
+    lines = [*above, *table, *below]
+    return _with_legend(lines, len(columns), plan) if "beside" in structure else lines
+
+
+def _with_legend(lines: Sequence[Line], n_columns: int, plan: Plan) -> list[Line]:
+    """The lines with another table at the left or the right, from about the names on."""
+    first = next(i for i, (role, _) in enumerate(lines) if role == "names")
+    first += int(plan.rng.integers(3))
+    made = []
+    for i, (role, cells) in enumerate(lines):
+        words = LEGEND[i - first] if 0 <= i - first < len(LEGEND) else ()
+        own = [plan.words(cell) if isinstance(cell, str) else cell for cell in words]
+        own += [None] * (len(LEGEND[0]) - len(own))
+        padded = [*cells, *[None] * (n_columns - len(cells))]
+        beside = [*own, None, *cells] if "left" in plan.style.structure else [*padded, None, *own]
+        made.append((role, beside))
+    return made
 
 
 def _names(columns: Sequence[ColumnTruth], plan: Plan) -> list[Line]:

@@ -15,11 +15,13 @@ from tests.support.office_tables import NOT_AVAILABLE, Locale, in_language
 from tests.support.workbooks import EPOCH, Cell
 
 __all__ = [
+    "HOTLINE_STYLES",
     "NO_DATE",
     "WORKBOOKS",
     "Style",
     "date_cell",
     "deal",
+    "draw_hotline_styles",
     "draw_styles",
     "number_cell",
     "number_text",
@@ -46,6 +48,15 @@ STRUCTURES: tuple[tuple[str, ...], ...] = (
     ("title", "offset"),
 )
 SHEET_STRUCTURES = (*STRUCTURES, ("sheets",), ("sheets", "title", "totals"))
+HOTLINE_STYLES = (
+    ("csv", ("beside",), ""),
+    ("xlsx", ("beside",), ""),
+    ("csv", (), "xlsx"),
+    ("ods", ("beside", "left"), ""),
+    ("csv", ("beside", "left", "title"), "ods"),
+    ("csv", (), ""),
+)
+"""Container, structure and suffix of the files of the hotline, two of each."""
 NEGATIVES = ("minus", "brackets", "trailing", "unicode")
 NO_DATE = datetime.datetime(1900, 1, 1)
 GAP_CODES: tuple[float | datetime.datetime | None, ...] = (-999.0, 9999.0, None, 99999.0, NO_DATE)
@@ -74,12 +85,36 @@ class Style:
     thousands: str = ""
     money: tuple[str, str] = ("", "")  # what stands before and after an amount
     signs: bool = False  # cells have the signs of currencies and percents
+    suffix: str = ""  # of another container than that of the file
 
 
 def deal(rng: np.random.Generator, cards: Sequence[T]) -> Iterator[T]:
     """The cards without end; each round has every card once, in random order."""
     while True:
         yield from (cards[i] for i in rng.permutation(len(cards)))
+
+
+def draw_hotline_styles(rng: np.random.Generator) -> Iterator[Callable[[Locale], Style]]:
+    """For each file of the hotline a function that draws a style for a locale."""
+    encodings, gap_codes, gaps = (
+        deal(rng, ENCODINGS),
+        deal(rng, GAP_CODES),
+        deal(rng, NOT_AVAILABLE),
+    )
+    for container, structure, suffix in 2 * HOTLINE_STYLES:
+        style = Style(
+            container=container,
+            structure=structure,
+            native=container != "csv",
+            gap=next(gaps),
+            gap_code=next(gap_codes),
+            words=bool(rng.random() < 0.5),
+            extra="",
+            negative="minus",
+            encoding=next(encodings) if container == "csv" else "",
+            suffix=suffix,
+        )
+        yield partial(_for_locale, style, rng)
 
 
 def draw_styles(rng: np.random.Generator) -> Iterator[Callable[[Locale], Style]]:

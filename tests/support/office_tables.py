@@ -13,7 +13,9 @@ __all__ = [
     "EMPTY",
     "FOOTERS",
     "GROUPS",
+    "HOTLINE",
     "LABEL",
+    "LEGEND",
     "LOCALES",
     "NOT_AVAILABLE",
     "OFFICES",
@@ -289,6 +291,22 @@ OFFICES = {
     ),
 }
 
+HOTLINE = Office(
+    "Telefondienst|Hotline|Assistance|Telefonsupport",
+    (
+        Text("id", "Ticket", "T-{:05d}"),
+        Text("code", "Telefon|Phone|Téléphone|Telefon", "phone"),
+        Text("category", "Team", "", REGION),
+        Number("Anrufe Telefon|phone_calls|Appels téléphone|Telefon samtal", 41, 0.4, 0),
+        Number("Seiten Fax|fax_pages|Pages fax|Fax sidor", 9, 0.5, 0),
+        Number("Minuten|Minutes|Minutes|Minuter", 17, 0.35, 1, "min"),
+        Number("Kosten|Cost|Coût|Kostnad", 130, 0.4, 2, "¤"),
+        REMARK,
+    ),
+)
+"""An office whose quantities have words for codes in their names; some of its files have another
+table beside their table, and some are text under the name of a workbook."""
+
 YES_NO = (
     ("ja|yes|oui|ja", "nein|no|non|nej"),
     ("Ja|Yes|Oui|Ja", "Nein|No|Non|Nej"),
@@ -298,6 +316,13 @@ NOT_AVAILABLE = ("", "k. A.|n/a|n.c.|saknas", "-", "NULL", "n/a", "#N/A")
 APPROXIMATELY = "ca. |approx |env. |ca "
 EMPTY = "Reserve|Spare|Réserve|Reserv"
 LABEL = "Auffällig?|Anomaly?|Anomalie ?|Avvikelse?"
+LEGEND = (
+    ("Kürzel|Key|Code|Kod", "Bedeutung|Meaning|Signification|Betydelse", "Satz|Rate|Taux|Sats"),
+    ("A", "Anruf|Call|Appel|Samtal", 1),
+    ("F", "Fax", 2),
+    ("M", "E-Mail|Mail|Courriel|E-post", 3),
+)
+"""A small table beside another one."""
 SHEET = "Tabelle1|Sheet1|Feuil1|Blad1"
 SUBTOTAL = "Zwischensumme|Subtotal|Sous-total|Delsumma"
 TOTAL = "Summe|Total|Total général|Totalt"

@@ -326,3 +326,19 @@ def test_an_assumed_decimal_mark_in_a_frame_is_told_in_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error", ColumnsWarning)
         estimator(**SOLVED).fit(frame.assign(text=frame["text"] + ".5"))
+
+
+def test_an_assumed_decimal_mark_of_new_rows_in_a_frame_is_told_in_a_warning():
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(rng.normal(size=(N, 2)), columns=["a", "b"])
+    frame["text"] = rng.choice(["1,2", "2,5", "7,125"], N)
+    model = estimator(**SOLVED).fit(frame)
+    new = frame.assign(text="1,234")
+    with pytest.warns(ColumnsWarning, match="'text'") as caught:
+        scores = model.decision_function(new)
+    [message] = {str(each.message) for each in caught if each.category is ColumnsWarning}
+    assert "--decimal" not in message  # an option of the command
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ColumnsWarning)
+        expected = model.decision_function(frame.assign(text=["1,2340", *["1,234"] * (N - 1)]))
+    np.testing.assert_array_equal(scores, expected)

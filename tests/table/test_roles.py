@@ -77,6 +77,31 @@ def test_columns_that_are_no_features_are_left_out_with_a_note(name, cells, kind
     assert prepared.preparation.left_out == (name,)
 
 
+PHONES = SHUFFLED * 7919 + 30_100_200
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "is_used"),
+    [
+        ("phone_calls", SHUFFLED * 5 + 2, True),
+        ("fax pages", SHUFFLED + 1, True),
+        ("Appels téléphone", SHUFFLED * 90 + 3, True),
+        ("calls by phone", [3, 4, 5] * (N // 3), True),
+        ("phone_home", PHONES, False),
+        ("phone number", SHUFFLED % 4 + 110, False),
+        ("phone", SHUFFLED + 210, False),
+        ("phone", SHUFFLED, True),
+        ("Fax", PHONES, False),
+    ],
+)
+def test_a_telephone_number_is_long_and_a_number_of_calls_is_not(name, cells, is_used):
+    prepared = prepared_of({name: [*cells[:-1], cells[0]]}, categories="encode")
+    codes = [own.column for own in prepared.guesses if own.kind in ("code", "category")]
+    assert codes == ([] if is_used else [name])
+    if is_used:
+        assert prepared.columns == ("value", name)
+
+
 def test_text_that_cannot_be_encoded_is_not_offered_as_data():
     texts = np.array([f"text {i}" for i in range(21)], dtype=object)
     columns = {"comment": texts, "id": texts, "few id": np.array([*"abc"] * 7, dtype=object)}

@@ -118,12 +118,18 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "the names of the rows and is called {name!r}",
     "tables.unnamed": "column {place} has no name in the file and is called {name!r}",
     "tables.encoding": "is not UTF-8: read as {encoding}; --encoding reads it in another way",
+    "tables.text": "is text under the name of a workbook, and is read as CSV",
     "tables.sheet": "{sheet} is read, and not {others}; --table NAME reads another one",
     "tables.titles": "skipped the text above the column names: {titles}",
     "tables.durations": "durations are read as seconds",
     "tables.rows": lambda values: (
         f"not used, as {ROW_KINDS[values['kind']]}: {values['unit']}"
         f"{'' if values['n_rows'] == 1 else 's'} {values['lines']} ({values['texts']})"
+    ),
+    "tables.beside": lambda values: (
+        "another table beside this one is not used: "
+        f"{counted(values['n_columns'], 'column')}, {values['unit']}s {values['lines']} "
+        f"({values['texts']})"
     ),
     "tables.words": _words,
     "tables.likely code": "the value {value} stands in {n_cells} cells and is far from all others: "

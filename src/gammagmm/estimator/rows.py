@@ -182,6 +182,7 @@ def new_table(X: Any, preparation: Preparation) -> Table:
                 return Table(values, preparation, Sample.whole(len(values)))
             raw = replace(raw, columns=preparation.names)
     table = preparation.apply(raw)
+    _warn_of_assumptions(table)
     for note in table.notes:
         if note.code == "tables.unknown text":
             warn_user(f"In the column {shown(note.subject)}, {note.message}.", NewRowsWarning)

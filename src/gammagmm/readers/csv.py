@@ -90,6 +90,7 @@ class DelimitedText:
     has_header: bool
     notes: tuple[Note, ...] = ()
     asked: Asked = field(default_factory=Asked)
+    beside: frozenset[int] = frozenset()  # columns of other tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +133,8 @@ def read_delimited(source: Source) -> RawTable:
     notes, forms = dict[int, ReadNumbers](), _plain_forms(first, numbers)
     for j, column in _written_numbers(table, numbers, texts).items():
         data[j], notes[j], forms[j] = column.values, column, column.form
-    kept = [j for j, name in enumerate(table.columns) if name or not _is_empty(data[j])]
+    own = [j for j in range(len(table.columns)) if j not in table.beside]
+    kept = [j for j in own if table.columns[j] or not _is_empty(data[j])]
     columns, named = complete_names([table.columns[j] for j in kept])
     check_names(table.name, columns)
 
@@ -248,10 +250,13 @@ def open_text(source: Source) -> DelimitedText:
             f"{source.name} is empty", "Give a file with at least one row of numbers."
         )
     line, cells = sample[0]
+    beside = frozenset[int]() if layout is None else layout.beside
     if is_row(cells) if layout is None else layout.header is None:
         columns = numbered_names(len(cells))
         notes = (*notes, numbers_first_note(source.name, "line", columns))
-        return DelimitedText(source.name, text, delimiter, columns, False, notes, source.asked)
+        return DelimitedText(
+            source.name, text, delimiter, columns, False, notes, source.asked, beside
+        )
     names = [cell.strip() for cell in cells]
     if layout is not None and len(layout.names) >= len(names):
         found, renamed = renamed_repeats(layout.names)
@@ -262,7 +267,9 @@ def open_text(source: Source) -> DelimitedText:
         names = ["x1" if "index" in names else "index", *names]
         notes = (*notes, Note.of("tables.row names", names[0], name=names[0]))
     check_names(f"{source.name}, line {line}", tuple(name for name in names if name))
-    return DelimitedText(source.name, text, delimiter, tuple(names), True, notes, source.asked)
+    return DelimitedText(
+        source.name, text, delimiter, tuple(names), True, notes, source.asked, beside
+    )
 
 
 def _check_lines(source: Source) -> None:
@@ -293,7 +300,8 @@ def _laid_out(
         return text, None, notes
     rows = [[cell.strip() for cell in cells] for _, cells in records]
     lines = [line for line, _ in records]
-    layout = find_layout(rows, lines, source.asked)
+    is_whole = len(text) <= MAX_LAID_OUT or len(starts) <= 2 * N_END_LINES
+    layout = find_layout(rows, lines, source.asked, is_whole=is_whole)
     if layout is None:
         return text, None, notes
     kept = {*layout.body} if layout.header is None else {layout.header, *layout.body}

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any, Literal, TypeAlias
 
 from gammagmm._support.dates import date_form
@@ -44,6 +44,8 @@ MIN_LABELLED = 10
 """Fewest rows by which it is found that the last one has sums, or is too short for data."""
 MIN_ROWS = 5
 """Fewest rows of data by which it is found that there are no names."""
+MAX_BESIDE = 20
+"""Most rows of a table beside another one, which has at least twice as many."""
 RULE = re.compile(r"[-=_:+]{3,}")
 YEAR = re.compile(r"(?:19|20)\d\d")
 
@@ -62,18 +64,26 @@ class Layout:
         The rows of data.
     others : dict of int to str
         What each other row is that is not blank.
+    beside : set of int
+        The columns of small tables to the left or the right of this one.
     """
 
     names: tuple[str, ...]
     header: int | None
     body: tuple[int, ...]
     others: dict[int, Role] = field(default_factory=dict)
+    beside: frozenset[int] = frozenset()
 
 
-def find_layout(rows: Sequence[Row], numbers: Sequence[int], asked: Asked) -> Layout | None:
-    """What the rows are, which have these `numbers` in the file; None if no names are found."""
+def find_layout(
+    rows: Sequence[Row], numbers: Sequence[int], asked: Asked, *, is_whole: bool = True
+) -> Layout | None:
+    """What the rows are, which have these `numbers` in the file; None if no names are found.
+
+    If they are not all rows of the file, tables beside the largest one are not looked for.
+    """
     skipped = {i for i, number in enumerate(numbers) if number in asked.skip}
-    finder = _Finder(rows, numbers, skipped)
+    finder = _Finder(rows, numbers, skipped, is_whole)
     header = None
     if asked.header is not None:
         header = next((i for i, n in enumerate(numbers) if n == asked.header), None)
@@ -87,14 +97,21 @@ def find_layout(rows: Sequence[Row], numbers: Sequence[int], asked: Asked) -> La
 class _Finder:
     """Figures of the rows that decide what each of them is."""
 
-    def __init__(self, rows: Sequence[Row], numbers: Sequence[int], skipped: set[int]) -> None:
+    def __init__(
+        self, rows: Sequence[Row], numbers: Sequence[int], skipped: set[int], is_whole: bool
+    ) -> None:
         self.numbers, self.skipped = numbers, skipped
         blank: list[Any] = []
         self.whole = [blank if i in self.skipped else list(row) for i, row in enumerate(rows)]
-        self.rows = [row[:MAX_WIDTH] for row in self.whole]
-        self.filled = [
-            [j for j, cell in enumerate(row) if not _is_blank(cell)] for row in self.rows
+        filled = [
+            [j for j, cell in enumerate(row[:MAX_WIDTH]) if not _is_blank(cell)]
+            for row in self.whole
         ]
+        self.beside = _tables_beside(filled) if is_whole else frozenset[int]()
+        self.filled = [[j for j in own if j not in self.beside] for own in filled]
+        for row in self.whole if self.beside else []:
+            row[:] = ["" if j in self.beside else cell for j, cell in enumerate(row)]
+        self.rows = [row[:MAX_WIDTH] for row in self.whole]
         counts = sorted(len(own) for own in self.filled if len(own) > 1)
         self.usual = counts[len(counts) // 2] if counts else 0
         wide = [i for i, own in enumerate(self.filled) if 2 * len(own) >= self.usual > 0]
@@ -125,7 +142,8 @@ class _Finder:
         others |= self._below(below, [*groups, names_row, *range(names_row + 1, start)])
         body = tuple(i for i in below if i not in others)
         width = max(len(self.whole[i]) for i in (names_row, *body))
-        return Layout(self._names(names_row, groups, width), names_row, body, others)
+        names = self._names(names_row, groups, width)
+        return Layout(names, names_row, body, others, self.beside)
 
     def _without_names(self) -> Layout | None:
         """The layout of rows that all are data, of which the first has texts and numbers.
@@ -141,7 +159,8 @@ class _Finder:
         others: dict[int, Role] = dict.fromkeys(self.skipped, "asked")
         others |= self._below(present, [])
         body = tuple(i for i in present if i not in others)
-        return Layout(numbered_names(max(len(self.whole[i]) for i in body)), None, body, others)
+        names = numbered_names(max(len(self.whole[i]) for i in body))
+        return Layout(names, None, body, others, self.beside)
 
     def _present(self, places: Iterable[int]) -> list[int]:
         return [i for i in places if self.filled[i]]
@@ -347,6 +366,29 @@ class _Finder:
         return is_lost or (not self.filled[i - 1] and i - 1 not in self.skipped)
 
 
+def _tables_beside(filled: Sequence[Sequence[int]]) -> frozenset[int]:
+    """The columns of small tables that a blank column separates from the largest one.
+
+    `filled` has the columns with a cell of each row. The rows of a small table are near each other.
+    """
+    n_cells = Counter(chain.from_iterable(filled))
+    blocks = list[list[int]]()
+    for j in sorted(n_cells):
+        if blocks and j == blocks[-1][-1] + 1:
+            blocks[-1].append(j)
+        else:
+            blocks.append([j])
+    n_rows = max(n_cells.values(), default=0)
+    found = set[int]()
+    for own in blocks if len(blocks) > 1 else []:
+        if max(n_cells[j] for j in own) > min(MAX_BESIDE, n_rows // 2):
+            continue
+        rows = [i for i, places in enumerate(filled) if not set(own).isdisjoint(places)]
+        is_near = rows[-1] - rows[0] < 2 * len(rows)
+        found |= set(own) if 1 < len(rows) <= MAX_BESIDE and is_near else set()
+    return frozenset(found)
+
+
 def _is_blank(cell: Any) -> bool:
     return cell is None or (isinstance(cell, str) and not cell.strip())
 
@@ -407,8 +449,15 @@ def renamed_repeats(names: Sequence[str]) -> tuple[tuple[str, ...], list[Note]]:
 def layout_notes(
     source: str, layout: Layout, rows: Sequence[Row], numbers: Sequence[int], unit: str
 ) -> list[Note]:
-    """A note for each kind of rows that are left out."""
+    """A note for each kind of rows that are left out, and for tables beside this one."""
     notes = []
+    if layout.beside:
+        cells = [[row[j] for j in sorted(layout.beside) if j < len(row)] for row in rows]
+        places = [i for i, own in enumerate(cells) if not all(map(_is_blank, own))]
+        first = (next(c for c in cells[i] if not _is_blank(c)) for i in places[:N_SHOWN])
+        values = {"n_columns": len(layout.beside), "lines": _ranges([numbers[i] for i in places])}
+        texts = listed(dict.fromkeys(map(_as_text, first)))
+        notes.append(Note.of("tables.beside", source, unit=unit, texts=texts, **values))
     kinds = dict.fromkeys(layout.others[i] for i in sorted(layout.others))
     for role in kinds:
         places = [i for i in sorted(layout.others) if layout.others[i] == role]

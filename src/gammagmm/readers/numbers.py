@@ -529,6 +529,8 @@ def reread(raw: RawTable, j: int, decimal: str, reason: str) -> RawTable:
         return raw
     name = raw.columns[j]
     replaced = [(code, name) for code in NUMBER_NOTES]
+    is_in_memory = any(n.code == NUMBER_NOTES[-1] and n.subject == name for n in raw.notes)
+    column = replace(column, is_in_memory=is_in_memory)
     others = [note for note in raw.notes if (note.code, note.subject) not in replaced]
     notes = (*others, column.note(name))
     data = (*raw.data[:j], column.values, *raw.data[j + 1 :])

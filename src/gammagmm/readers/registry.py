@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from gammagmm._support.text import shown
-from gammagmm.errors import NoRowsError, TableError
+from gammagmm.errors import NoRowsError, Note, TableError
 from gammagmm.readers.arff import read_arff
 from gammagmm.readers.arrays import read_npy, read_npz
 from gammagmm.readers.arrow import read_feather, read_parquet
@@ -15,7 +15,7 @@ from gammagmm.readers.csv import read_delimited
 from gammagmm.readers.json import read_json, read_json_lines
 from gammagmm.readers.matlab import read_mat
 from gammagmm.readers.raw_table import RawTable
-from gammagmm.readers.source import Asked, Source, open_source
+from gammagmm.readers.source import Asked, Source, is_text, open_source
 from gammagmm.readers.spreadsheet import read_workbook
 from gammagmm.readers.sqlite import read_sqlite
 
@@ -45,6 +45,8 @@ TABLE_READERS: dict[str, Callable[[Source, str | None], RawTable]] = {
     ".sqlite3": read_sqlite,
     ".db": read_sqlite,
 }
+WORKBOOKS = (".xlsx", ".ods")
+"""Packed files, under whose names some programs save text."""
 
 
 def read_raw(
@@ -101,6 +103,15 @@ def read_raw(
         raise NoRowsError(
             f"{source.name} is empty", "Give a file with at least one row of numbers."
         )
+    notes = list[Note]()
+    if source.suffix in WORKBOOKS and is_text(source):
+        if source.content.lstrip().startswith(b"<"):
+            raise TableError(
+                f"{source.name} is a web page or XML under the name of a workbook",
+                "Open it in a spreadsheet, and save it as .xlsx or as CSV.",
+            )
+        source = replace(source, suffix=".csv")
+        notes.append(Note.of("tables.text", source.name))
     if source.suffix in TABLE_READERS:
         raw = TABLE_READERS[source.suffix](source, table)
     elif table is None:
@@ -116,4 +127,4 @@ def read_raw(
             "Give a file that has both.",
             raw.columns,
         )
-    return replace(raw, digest=source.digest)
+    return replace(raw, digest=source.digest, notes=(*notes, *raw.notes))

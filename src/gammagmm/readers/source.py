@@ -27,6 +27,7 @@ __all__ = [
     "check_expansion",
     "decode",
     "decode_any",
+    "is_text",
     "open_source",
     "refusing",
     "unpacked",
@@ -299,6 +300,15 @@ def decode(source: Source) -> str:
             f"on line {line} cannot be decoded",
             "Save the file as UTF-8.",
         ) from error
+
+
+def is_text(source: Source) -> bool:
+    """Whether the content is text in some encoding."""
+    try:
+        decode_any(source)
+    except TableError:
+        return False
+    return source.content.startswith(UTF_16_MARKS) or not CONTROLS.search(source.content)
 
 
 def _unmarked_utf_16(content: bytes) -> str:

@@ -75,31 +75,34 @@ def _read(source: Source, workbook: Any, table: str | None) -> RawTable:
     name, sheets = source.name, list(workbook.sheet_names)
     if table is not None and table not in sheets:
         raise TableError(f"{name} has no sheet {shown(table)}", f"Choose one of: {listed(sheets)}.")
-    sizes = dict[str, int]()
+    # A cover or a list beside the table has far fewer cells. Only sheets that are larger than all
+    # before them are kept, because a smaller one is not the first that is large enough.
+    kept = list[tuple[int, str, int, list[list[Any]]]]()
     for sheet_name in sheets if table is None else [table]:
-        rows = _cells_of(source, workbook, sheet_name)
-        sizes[sheet_name] = sum(cell != "" for row in rows for cell in row)
-    # A cover or a list beside the table has far fewer cells.
-    largest = max(sizes.values(), default=0)
-    chosen = next((own for own, n in sizes.items() if n and n >= LEAST_SIZE * largest), None)
-    if chosen is None:
+        first, rows = _cells_of(source, workbook, sheet_name)
+        n = sum(cell != "" for row in rows for cell in row)
+        if n > max((own[0] for own in kept), default=0):
+            large = [own for own in kept if own[0] >= LEAST_SIZE * n]
+            kept = [*large, (n, sheet_name, first, rows)]
+    if not kept:
         empty = "no sheet with cells" if table is None else f"no cells in the sheet {shown(table)}"
         raise TableError(f"{name} contains {empty}", "Give a workbook that contains a table.")
+    _, chosen, first, rows = kept[0]
     others = [other for other in sheets if other != chosen]
     notes = []
     if table is None and others:
         read = {"sheet": shown(chosen), "others": listed(others)}
         notes.append(Note.of("tables.sheet", name, **read))
-    start = workbook.get_sheet_by_name(chosen).start or (0, 0)
-    return _table(source, _cells_of(source, workbook, chosen), start[0] + 1, notes)
+    return _table(source, rows, first, notes)
 
 
-def _cells_of(source: Source, workbook: Any, name: str) -> list[list[Any]]:
+def _cells_of(source: Source, workbook: Any, name: str) -> tuple[int, list[list[Any]]]:
+    """The number of the first row of a sheet that has cells, and the rows from there."""
     sheet = workbook.get_sheet_by_name(name)
     # A cell that is repeated millions of times would take minutes.
     check_expansion(source.name, SHEET_CELL_BYTES * sheet.height * sheet.width, len(source.content))
     rows: list[list[Any]] = sheet.to_python(skip_empty_area=True)
-    return rows
+    return (sheet.start or (0, 0))[0] + 1, rows
 
 
 def _table(source: Source, rows: list[list[Any]], first: int, notes: list[Note]) -> RawTable:
@@ -125,7 +128,9 @@ def _table(source: Source, rows: list[list[Any]], first: int, notes: list[Note])
             tuple(map(str, names)),
         )
     columns = [[values[i][j] for i in body] for j in range(len(names))]
-    kept = [j for j, n in enumerate(names) if n or any(c is not None for c in columns[j])]
+    beside = frozenset[int]() if layout is None else layout.beside
+    own = [j for j in range(len(names)) if j not in beside]
+    kept = [j for j in own if names[j] or any(c is not None for c in columns[j])]
     unique, named = complete_names([names[j] for j in kept])
     check_names(f"{name}, row {number}", unique)
     notes += named

@@ -52,10 +52,11 @@ NUMBER_SIGN = re.compile(r"(?:^|\W)(?:n[°ºr]|no\.|#)(?:\W|$)|№", re.IGNORECA
 CODE_WORDS = _words(
     "plz postleitzahl zip zipcode postcode postal postnummer postnr cedex postort psč "
     "postinumero irányítószám ean gtin upc isbn barcode iban bic blz swift routing sku siret "
-    "siren naics nace phone telephone telefon tel telefone téléphone teléfono handy fax "
-    "code kod código codice buchungskreis kostenstelle kst"
+    "siren naics nace code kod código codice buchungskreis kostenstelle kst"
 )
 CODE_ENDINGS = ("schluessel", "schlüssel")
+# Words that say so of long numbers: calls by phone are a quantity.
+TELEPHONE_WORDS = _words("phone telephone telefon tel telefone téléphone teléfono handy fax")
 # Words that say so alone or before a number word: the budget of a department is a quantity.
 OFFICE_WORDS = _words(
     "dept department département departamento dipartimento reparto avdelning oddział mobile"
@@ -89,6 +90,8 @@ DENSE, MAX_DAYS = 0.2, 4_000
 MAX_STEPS = 10
 """Times the number of rows up to which rising whole numbers number the rows."""
 MIN_DIGITS, MIN_ENTITY_DIGITS, ALIKE = 4, 3, 0.9
+MIN_EXTENSION, MIN_TELEPHONE = 100.0, 10_000.0
+"""Smallest numbers of a column that is called "phone", or so among other words."""
 MIN_LONG = 10
 """Digits of different whole numbers, all as long, that are more probably ids than quantities."""
 # Words that say that a column of two values has labels, anywhere in the name or at its end.
@@ -271,6 +274,9 @@ def _is_code(name: str, words: list[str], present: NDArray[np.float64]) -> bool:
     is_coded = bool(CODE_WORDS.intersection(words)) or last.endswith(CODE_ENDINGS)
     if is_coded or NUMBER_SIGN.search(name) or (offices and is_office):
         return True
+    if TELEPHONE_WORDS.intersection(words):
+        least = MIN_EXTENSION if len(words) == 1 else MIN_TELEPHONE
+        return is_number or bool((present >= least).mean() >= ALIKE)
     if STATUS_WORDS.intersection(words):
         return len(np.unique(present)) <= MAX_CATEGORIES
     digits = np.floor(np.log10(np.maximum(present, 1.0))) + 1.0
