@@ -54,6 +54,7 @@ def csv_texts() -> list[bytes]:
         'id,"a ""quoted"" name",note\n007,1,"two\nlines"\n8,?,N/A\n',
         "x\n1\n2\n",
         "a\tb\n1\t2\n1_000\t0x10\n",
+        "k,v,,a,b\nx,1,,1,2\ny,2,,3,4\n,,,5,6\n,,,7,8\n,,,9,10\n,,,11,12\n",
     ]
     return [text.encode() for text in texts]
 
@@ -259,7 +260,11 @@ KINDS: dict[str, Callable[[], list[bytes]]] = {
     "txt": txt_texts,
     "zip": zips,
     "json": json_texts,
-    "xlsx": lambda: [xlsx(SHEETS), xlsx({"s": [["a", "b"], [1, "x"], ["#N/A", 2]]})],
+    "xlsx": lambda: [
+        xlsx(SHEETS),
+        xlsx({"s": [["a", "b"], [1, "x"], ["#N/A", 2]]}),
+        csv_texts()[1],
+    ],
     "ods": lambda: [ods(SHEETS), ods(SHEETS, padding=False)],
     "sqlite": databases,
 }
