@@ -264,7 +264,8 @@ def with_legend(first, is_left, legend=LEGEND):
     rows = [row.split(",") for row in ("a,b,shop\n" + PLAIN).splitlines()]
     beside = [("", "", "")] * first + legend + [("", "", "")] * (len(rows) - first - len(legend))
     pairs = zip(rows, beside, strict=True)
-    return lines(*zip(*([*b, "", *a] if is_left else [*a, "", *b] for a, b in pairs), strict=True))
+    made = ([*b, "", *a] if is_left else [*a, "", *b] for a, b in pairs)
+    return "".join(f"{','.join(cells)}\n" for cells in made)
 
 
 @pytest.mark.parametrize("is_left", [False, True])
@@ -279,6 +280,18 @@ def test_a_small_table_beside_another_one_is_left_out_with_a_note(first, is_left
     assert (note.code, note.fields["n_columns"]) == ("tables.beside", 3)
     assert note.fields["lines"] == f"{first + 1} to {first + len(legend)}"
     assert all(word in note.fields["texts"] for word, *_ in legend[:3])
+
+
+@pytest.mark.parametrize("first", [0, 2, 40])
+def test_lines_without_cells_of_a_table_at_their_right_may_end_earlier(first):
+    padded = with_legend(first, is_left=False)
+    raw = read(re.sub(",{4}$", "", padded, flags=re.MULTILINE))
+    assert (raw.columns, raw.notes) == (("a", "b", "shop"), read(padded).notes)
+    assert [column.tolist() for column in raw.data] == [V, W, SHOPS]
+    short = padded.splitlines()
+    short[50] = "1,2"
+    with pytest.raises(TableError, match="line 51"):
+        read("\n".join(short))
 
 
 @pytest.mark.parametrize("rows", [(5, 30), (20, 21, 22, 50)])

@@ -92,6 +92,13 @@ class DelimitedText:
     asked: Asked = field(default_factory=Asked)
     beside: frozenset[int] = frozenset()  # columns of other tables
 
+    @property
+    def least_width(self) -> int:
+        """Cells that a row needs; it may lack those of a table at the right of this one."""
+        if not self.beside:
+            return len(self.columns)
+        return 1 + max(j for j, name in enumerate(self.columns) if name and j not in self.beside)
+
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
@@ -451,12 +458,13 @@ def _sample(name: str, text: str, delimiter: str) -> list[Record]:
 def _rows(table: DelimitedText) -> Iterator[Record]:
     """Line and cells of every row below the column names; all must have a cell for each column."""
     records = _records(table.name, table.text, table.delimiter)
-    width, rows = len(table.columns), islice(records, int(table.has_header), None)
+    width, least = len(table.columns), table.least_width
+    rows = islice(records, int(table.has_header), None)
     for line, cells in rows:
         if len(cells) != width:
-            if len(cells) < width or any(map(str.strip, cells[width:])):
+            if len(cells) < least or any(map(str.strip, cells[width:])):
                 raise _ragged(table, (line, cells), rows)
-            cells = cells[:width]
+            cells = [*cells[:width], *[""] * (width - len(cells))]
         yield line, cells
 
 
