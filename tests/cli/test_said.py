@@ -48,3 +48,12 @@ def test_a_note_about_many_columns_counts_as_many():
     many = Note.of("tables.guesses", "t.csv", kind="date", words="", n_columns=8, columns="")
     [line] = said_lines([many, *UNUSABLE])
     assert line.startswith("11 columns not used")
+
+
+def test_columns_that_are_not_used_name_the_option_that_says_why():
+    kinds = [
+        Note.of("tables.guesses", "t.csv", kind=kind, words="", n_columns=8, columns="")
+        for kind in ("date", "id")
+    ]
+    assert "--columns" in said_lines(UNUSABLE)[0]
+    assert "--columns" not in said_lines(kinds)[0]  # the line names the kinds

@@ -124,6 +124,12 @@ def test_the_group_is_compared_with_the_range(share, place):
     assert separate_words(labelled, separate(share), 8).endswith(f"{place} the 90% interval)")
 
 
+@pytest.mark.parametrize(("n_rows", "looks_at_all"), [(30, True), (31, False)])
+def test_nobody_is_asked_to_look_at_many_separate_rows(n_rows, looks_at_all):
+    *_, following = lines(NARROW, separate_rows=separate(n_rows / 2000))
+    assert ("some of" not in following) is looks_at_all
+
+
 @pytest.mark.parametrize(("is_cluster", "words"), [(True, "close together"), (False, "far from")])
 def test_a_group_is_called_a_cluster_if_it_is_one(is_cluster, words):
     plain = separate(0.2)

@@ -591,3 +591,12 @@ def test_control_characters_and_marks_of_direction_are_written_out(fitted, data,
     ):
         assert any(place in words for words in parsed.words), place
     assert {tag for tag, _ in parsed.tags} == {tag for tag, _ in Parsed(render(findings)).tags}
+
+
+@pytest.mark.parametrize(("start", "is_whole"), [("R-20", True), ("a long name - ", False)])
+def test_short_names_of_rows_stay_on_one_line(estimator, start, is_whole):
+    ids = tuple(f"{start}{i:05d}" for i in range(300))
+    page = render(find(knowing(estimator.fit_, name="rows.csv", ids=ids)))
+    cells = re.findall(rf"<td( class=whole)?>{start}\d+</td>", page)
+    assert len(cells) >= 50
+    assert {bool(cell) for cell in cells} == {is_whole}

@@ -117,7 +117,7 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "tables.row names": "the header has one cell less than the rows; the first column is taken as "
     "the names of the rows and is called {name!r}",
     "tables.unnamed": "column {place} has no name in the file and is called {name!r}",
-    "tables.encoding": "is not UTF-8: read as {encoding}; --encoding reads it in another way",
+    "tables.encoding": "not UTF-8, read as {encoding}; --encoding reads it in another way",
     "tables.text": "is text under the name of a workbook, and is read as CSV",
     "tables.sheet": "{sheet} is read, and not {others}; --table NAME reads another one",
     "tables.titles": "skipped the text above the column names: {titles}",

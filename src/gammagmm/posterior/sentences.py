@@ -186,7 +186,8 @@ def _next_sentences(
     record, first = evidence.track_record, ""
     if evidence.separate_rows is not None:
         words = separate_words(posterior, evidence.separate_rows, n_detectors)
-        first = f"look first at the {words}, then "
+        some = "some of " * (evidence.separate_rows.n_rows > N_LABELS)
+        first = f"look first at {some}the {words}, then "
     how = how_sentence(command)
     if n_rows <= N_LABELS:
         rows = f"look at all {n_rows} rows and say which are anomalies, to know the share"
