@@ -140,15 +140,26 @@ class TestDialogue(Dialogues):
     def test_words_that_are_no_answer_are_not_taken(self, monkeypatch, begin, word, path):
         said, sheet, saved = self.answer(monkeypatch, [word, "q"], begin(), path)
         assert sheet.answers == saved[-1] == (None,) * 6
-        assert sum("Please answer y, n, s, u, a or q." in line for line in said) == 1
+        assert sum("Please answer y, n, u, s, z, a or q." in line for line in said) == 1
 
     def test_spaces_and_capitals_do_not_matter(self, monkeypatch, begin, path):
         _, sheet, _ = self.answer(monkeypatch, [" Y ", "N", "Q"], begin(), path)
         assert sheet.answers[:2] == (1, 0)
 
+    def test_the_keys_mean_what_they_mean_on_the_page(self, monkeypatch, begin, path):
+        """A row without a sure answer is not asked for again, and `z` takes this back."""
+        start = begin()
+        said, sheet, _ = self.answer(monkeypatch, ["u", "z", "n", "u", "q"], start, path)
+        rows = sheet.rows
+        assert read_sheet(path, start.fit.table).unsure == {rows[1]}
+        assert sheet.answers == (0, None, None, None, None, None)
+        assert f"  Row {start.fit.table.row_number(rows[0])} has no answer now." in said
+        said, sheet, _ = self.answer(monkeypatch, ["y", "q"], begin(), path)
+        assert sheet.answers == (0, None, 1, None, None, None)
+
     def test_undo_takes_the_last_answer_back_from_the_file_too(self, monkeypatch, begin, path):
         start = begin()
-        keys = ["u", "y", "s", "u", "u", "n", "y", "q"]
+        keys = ["z", "y", "s", "z", "z", "n", "y", "q"]
         said, sheet, saved = self.answer(monkeypatch, keys, start, path)
         assert sheet.answers == saved[-1] == (0, 1, None, None, None, None)
         assert "  There is nothing to undo." in said
@@ -161,13 +172,13 @@ class TestDialogue(Dialogues):
         assert f"About {expected:.1%} of the rows" in told[1]
 
     def test_the_last_answer_can_be_undone(self, monkeypatch, begin, path):
-        keys = ["n"] * 6 + ["y", "u", "y", "q"]
+        keys = ["n"] * 6 + ["y", "z", "y", "q"]
         said, sheet, saved = self.answer(monkeypatch, keys, begin(), path)
         assert sheet.answers == saved[-1] == (0, 0, 0, 0, 0, 1)
-        assert said.count("There are no more rows to ask about: u undo, q quit.") == 2
-        assert "  Please answer u or q." in said
+        assert said.count("There are no more rows to ask about: z undo, q quit.") == 2
+        assert "  Please answer z or q." in said
         # A later call can undo it as well.
-        said, sheet, _ = self.answer(monkeypatch, ["u", "n", "q"], begin(), path)
+        said, sheet, _ = self.answer(monkeypatch, ["z", "n", "q"], begin(), path)
         assert said[0] == "6 of 6 rows have an answer already."
         assert sheet.answers == (0,) * 6
 
@@ -265,7 +276,7 @@ class TestDialogueToFind(Dialogues):
         learned = "  The next 10 rows are the first of the ranking after your answers so far."
         assert said.count(learned) == 2
         assert said.index(learned) > said.index("  6 of the 10 labelled rows are anomalies.")
-        assert said[-1] == "There are no more rows to ask about: u undo, q quit."
+        assert said[-1] == "There are no more rows to ask about: z undo, q quit."
         known = start.labelled.known_rows
         assert known.picked.all()
         assert known.labels.sum() == data.y[rows].sum()
@@ -310,7 +321,7 @@ class TestDialogueToFind(Dialogues):
         model = copy.deepcopy(whole)
         model.update(rows, y[rows], purpose="find")
         last = model.suggest(5, purpose="find").tolist()
-        keys = [*keys_for(rows[:10], data.y), "u", *keys_for([*rows[9:], *last], y), "q"]
+        keys = [*keys_for(rows[:10], data.y), "z", *keys_for([*rows[9:], *last], y), "q"]
         start = begin(n=25)
         said, sheet, saved = self.answer(monkeypatch, keys, start, path)
         assert list(sheet.rows) == rows + last
@@ -369,7 +380,7 @@ class TestDialogueToFind(Dialogues):
         start = begin(n=10, earlier=earlier)
         said, sheet, _ = self.answer(monkeypatch, ["n", "n", "n", "q"], start, path)
         assert sorted(sheet.rows) == last
-        assert said[-1] == "There are no more rows to ask about: u undo, q quit."
+        assert said[-1] == "There are no more rows to ask about: z undo, q quit."
         assert start.extend("find", 10) == 0
 
 
@@ -1031,17 +1042,17 @@ def test_the_dialogue_in_a_terminal(folder, options, data):
 
     terminal = Terminal(*arguments, cwd=folder)
     shown = terminal.until("1/6")
-    assert "y yes, n no, s skip the row, u undo, q quit" in shown
+    assert "y yes, n no, u unsure, s skip the row, z undo, q quit" in shown
     for word in ("not sure", "yes", ""):
         terminal.type(word)
-        terminal.until("Please answer y, n, s, u, a or q.")
+        terminal.until("Please answer y, n, u, s, z, a or q.")
     assert answers() == [""] * 6
     terminal.type("y")
     assert "By your answers alone" in terminal.until("2/6")
     terminal.type("n")
     terminal.until("3/6")
     assert answers()[:3] == ["1", "0", ""]
-    terminal.type("u")
+    terminal.type("z")
     terminal.until("2/6")
     assert answers()[:3] == ["1", "", ""]
     terminal.type("s")

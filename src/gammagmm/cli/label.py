@@ -36,15 +36,15 @@ __all__ = ["Dialogue", "SheetFile", "run_label"]
 
 KEYS = {"y": 1, "n": 0}
 QUESTION = (
-    "Is the row an anomaly? y yes, n no, s skip the row, u undo, q quit. Every answer is saved at "
-    "once."
+    "Is the row an anomaly? y yes, n no, u unsure, s skip the row, z undo, q quit. Every answer is "
+    "saved at once."
 )
 MAX_COLUMNS = 12
 """Most columns of a row that are all shown; of more columns, those that are odd are."""
 MIN_WIDTH = 40  # of the terminal, in characters
 N_AT_ONCE = 10
 """Rows that are picked from the top of the ranking before it is learned again."""
-END = "There are no more rows to ask about: u undo, q quit."
+END = "There are no more rows to ask about: z undo, q quit."
 
 
 def run_label(request: Request, echo: Echo) -> int:
@@ -280,10 +280,13 @@ class Dialogue:
         if session.waiting(self.asking):
             echo(f"{QUESTION} {_numbers(session)}")
         while (key := self._ask_next()) != "q":
-            if key == "u":
+            if key == "z":
                 self._undo()
             elif key == "s":
                 session.skip(session.waiting(self.asking)[0])
+            elif key == "u":
+                session.answer(session.waiting(self.asking)[0], None)
+                self.file.save(session)
             else:
                 self._answer(session.waiting(self.asking)[0], KEYS[key])
 
@@ -293,16 +296,16 @@ class Dialogue:
         if not session.waiting(self.asking):
             self._extend()
         if not (waiting := session.waiting(self.asking)):
-            return _ask([END], "uq", self.echo)
+            return _ask([END], "zq", self.echo)
         row, n_rows = waiting[0], len(session.sheet.rows)
         name = _name_of(session.fit, row, shows_rank=self.shows_rank)
         place, cells = session.sheet.rows.index(row) + 1, session.fit.table.cells(row)
         first = f"{place}/{n_rows}  {name}"
         if len(cells) <= MAX_COLUMNS:
-            return _ask([first, *_all_columns(cells)], "ynsuq", self.echo)
+            return _ask([first, *_all_columns(cells)], "ynuszq", self.echo)
         (reasons,) = self._usual.columns_of(session.fit.rows[[row]])
-        key = _ask([first, *_odd_columns(reasons, cells)], "ynsuaq", self.echo)
-        return _ask(_all_columns(cells), "ynsuq", self.echo) if key == "a" else key
+        key = _ask([first, *_odd_columns(reasons, cells)], "ynuszaq", self.echo)
+        return _ask(_all_columns(cells), "ynuszq", self.echo) if key == "a" else key
 
     def _extend(self) -> None:
         """Add the next rows of the ranking, which is learned from the answers."""
