@@ -16,9 +16,10 @@ all rows, without labels, and the reference is the other three quarters. The ref
 - "nonconform", "nonconform, folds": nonconform itself with an isolation forest on the normal rows
   of the three quarters, by `Split(0.5)` and by `CrossValidation(5)`.
 
-It writes results/guaranteed_flags.json and the table of docs/guides/p-values.md. nonconform needs
-Python 3.12: use the environment of `make test-neighbours`. The environment variable GAMMAGMM_DATA
-names the folder of the datasets.
+It writes results/guaranteed_flags.json and the table of docs/guides/p-values.md. It takes about an
+hour, and continues where it was interrupted: each draw has a file in build/guaranteed_flags.
+nonconform needs Python 3.12: use the environment of `make test-neighbours`. The environment
+variable GAMMAGMM_DATA names the folder of the datasets.
 """
 
 from __future__ import annotations
@@ -68,9 +69,8 @@ N_TAUGHT = 15
 N_DRAWS = 1
 FEWEST_ROWS = 100
 MOST_ROWS = 4000
-MOST_TABLES = 100
-"""Tables of a collection, at random, because all take hours."""
 FLAGS = Path(RESULTS) / "guaranteed_flags.json"
+DONE = HERE.parent / "build" / "guaranteed_flags"
 PAGE = HERE.parent / "docs" / "guides" / "p-values.md"
 MARKS = ("<!-- figures of experiments/results/guaranteed_flags.json -->\n", "<!-- end -->")
 
@@ -203,11 +203,21 @@ def by_nonconform(clean: np.ndarray, tested: np.ndarray, y: np.ndarray, draw: in
 
 
 def one_table(table: tuple[str, str]) -> Figures:
+    """The draws of a table; none if it is too small."""
     collection, name = table
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # tables are as they are; only the scores count here
-        draws = [one_draw(collection, name, draw) for draw in range(N_DRAWS)]
+    draws = [kept_draw(collection, name, draw) for draw in range(N_DRAWS)]
     return {"collection": collection, "name": name, "draws": [d for d in draws if d is not None]}
+
+
+def kept_draw(collection: str, name: str, draw: int) -> Figures | None:
+    """The figures of a draw, from its file if it has one."""
+    path = DONE / f"{collection}-{name}-{draw}.json"
+    if not path.exists():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # tables are as they are; only the scores count here
+            found = one_draw(collection, name, draw)
+        write_document(json.dumps(found) + "\n", path)
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def summary(tables: list[Figures]) -> Figures:
@@ -259,10 +269,9 @@ def cell(figures: dict[str, float]) -> str:
     return f"{100 * figures['fdp']:.1f} / {100 * figures['power']:.1f}"
 
 
-def some(folder: Path) -> list[str]:
-    """Names of tables of a collection, in random order."""
-    names = sorted(path.stem for path in folder.iterdir() if path.suffix in (".npz", ".arff"))
-    return [names[i] for i in np.random.default_rng(0).permutation(len(names))[:MOST_TABLES]]
+def tables_of(folder: Path) -> list[str]:
+    """Names of the tables of a collection."""
+    return sorted(path.stem for path in folder.iterdir() if path.suffix in (".npz", ".arff"))
 
 
 def main() -> None:
@@ -273,8 +282,9 @@ def main() -> None:
         parser.error("GAMMAGMM_DATA is not set.")
     workers = parser.parse_args().workers
     tables = [
-        (collection, name) for collection in COLLECTIONS for name in some(folder / collection)
+        (collection, name) for collection in COLLECTIONS for name in tables_of(folder / collection)
     ]
+    DONE.mkdir(parents=True, exist_ok=True)
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
         done = pool.map(one_table, tables, chunksize=1)
     found = summary(done)
