@@ -66,8 +66,6 @@ def main() -> None:
 def page(found: Figures) -> str:
     """The text of docs/explanations/probabilities.md."""
     settings, folds = load_plan()["reliability"], found["folds"]
-    with_labels = folds["oddbench"]["whole"][N_LABELS]
-    former = with_labels["rank"]
     first = folds["classical"]["whole"]["0"]["calibrated"]
     other = found["other_collection"]["oddbench"]["whole"]["0"]["calibrated"]
     made = found["made_rankings"]
@@ -77,8 +75,6 @@ def page(found: Figures) -> str:
         {f"n_{group}": str(n) for group, n in found["n_tables"].items()},
         max_rows=f"{settings['max_rows']:,}",
         n_draws=str(settings["draws"]["whole"]),
-        rank_first=f"{former['first_stated']:.0%}",
-        rank_true=f"{former['first_true']:.0%}",
         weight=f"{100 * UNIFORM_PART:g}",
         **{name: str(ceil(100 * error)) for name, error in most.items()},
         first_stated=f"{first['first_stated']:.0%}",

@@ -326,8 +326,3 @@ def formula(name: str) -> float:
 def fit_rows(name: str, n_rows: str, n_columns: str) -> int:
     """Rows that a detector is fitted on with ``max_fit_rows="auto"``."""
     return presets.plan_rows([name], int(n_rows), int(n_columns), "auto").n_fit[name]
-
-
-def clean_bound(n: str, confidence: str) -> float:
-    """Upper bound of the share after `n` labels without an anomaly."""
-    return 1.0 - (1.0 - float(confidence) / 100.0) ** (1.0 / int(n))
