@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from gammagmm import GammaGMM, History
 from gammagmm.datasets import make_contaminated
-from gammagmm.errors import HistoryError, TableError
+from gammagmm.errors import HistoryError, LabelsWarning, TableError
 from gammagmm.monitoring.counts import Count, Labels
 from gammagmm.monitoring.variation import p_higher
 
@@ -119,6 +122,24 @@ def test_labels_of_new_rows_may_be_wrong(mixed, tmp_path):
     again = History.load(tmp_path / "history.json")
     assert again == history
     assert again.label_shares == history.label_shares
+
+
+@pytest.mark.parametrize(("n_anomalies", "is_told"), [(4, True), (6, False)])
+def test_labels_of_new_rows_that_contradict_their_error_are_noticed(mixed, n_anomalies, is_told):
+    """As `update` does: a tenth of 100 normal rows is called anomalous, over both periods."""
+    X = mixed(0.02, 300, 3)
+    estimator = GammaGMM(["HBOS", "IForest"], n_runs=1, random_state=0, label_error=(0.1, 0.05))
+    estimator.fit(mixed(0.02, 400, 2))
+    labels = np.full(300, np.nan)
+    labels[100:200] = np.abs(np.arange(100) - 49.5) < n_anomalies / 2.0  # in both periods
+    assert (stats.binom.cdf(n_anomalies, 100, 0.1) < 0.05) == is_told
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", LabelsWarning)
+        history = estimator.monitor(X, np.arange(300) // 150, labels=labels)
+        estimator.batch(X).update(np.arange(100, 200), labels[100:200])
+    assert [period.labels.n_labels for period in history.periods] == [50, 50]
+    assert [each.category for each in caught] == [LabelsWarning] * 2 * is_told
+    assert len({str(each.message) for each in caught}) == is_told
 
 
 def test_periods_and_groups_of_the_rows_are_counted(fitted, mixed):

@@ -24,6 +24,7 @@ from gammagmm.labels.anomaly_probability import Calibration
 from gammagmm.labels.group_shares import GroupShare
 from gammagmm.labels.known_rows import KnownRows, Purpose, check_rows_known
 from gammagmm.labels.label_error import NO_ERROR
+from gammagmm.labels.label_warnings import check_rates
 from gammagmm.labels.labelled_rows import LabelledRows
 from gammagmm.labels.learned_ranking import Inputs, LearnedRanking, Learning, learn_ranking
 from gammagmm.labels.precision import Precision
@@ -501,7 +502,11 @@ class Fit:
         if gaps:
             counted += [Period(day, Count(0, 0)) for day in gaps]
             counted.sort(key=lambda period: period.name)
-        return history.add(counted, replace_periods=replace)
+        history = history.add(counted, replace_periods=replace)
+        own = [period.labels for period in counted if period.labels is not None]
+        n, k = sum(each.n_labels for each in own), sum(each.n_anomalies for each in own)
+        check_rates(n, k, self.plan.label_error)
+        return history
 
     @cached_property
     def labelled_rows(self) -> LabelledRows:

@@ -44,13 +44,12 @@ def check_list(counts: LabelCounts, n_new: int, n_given: int) -> None:
     )
 
 
-def check_rates(counts: LabelCounts, error: tuple[float, float]) -> None:
-    """Warn if no share of anomalies explains the labels of random rows with this `error`.
+def check_rates(n: int, k: int, error: tuple[float, float]) -> None:
+    """Warn if no share of anomalies explains `k` anomalies by `n` random labels with this `error`.
 
     Fewer of them say "anomaly" than false alarms alone would, or more than anomalies alone: with a
     probability below 5 %, so that the exact 90 % interval without an exception has no width.
     """
-    n, k = counts.n_drawn, counts.n_found
     low, high = binomial_interval(n, k, 1.0 - 2.0 * RARE)
     false_alarm, miss = error
     if high < false_alarm:

@@ -328,8 +328,7 @@ class LabelledRows:
             check_list(self._counts, len(known) - len(self.known_rows), len(np.unique(rows)))
         check_not_top(self.known_rows, known, self._honest_scores, self.sample.n_sampled)
         updated = replace(self, known_rows=known)
-        if updated._has_errors:
-            check_rates(updated._counts, self.label_error)
+        check_rates(updated._counts.n_drawn, updated._counts.n_found, self.label_error)
         return updated
 
     def suggest(
