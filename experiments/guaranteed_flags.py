@@ -66,7 +66,7 @@ RATES = (0.05, 0.1, 0.2)
 N_LABELS = 30
 N_TAUGHT = 15
 """Of these, the labels of rows that are spread over the ranking; the others are its first rows."""
-N_DRAWS = 1
+N_DRAWS = 2
 FEWEST_ROWS = 100
 MOST_ROWS = 4000
 FLAGS = Path(RESULTS) / "guaranteed_flags.json"
