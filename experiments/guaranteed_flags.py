@@ -17,7 +17,8 @@ all rows, without labels, and the reference is the other three quarters. The ref
   of the three quarters, by `Split(0.5)` and by `CrossValidation(5)`.
 
 It writes results/guaranteed_flags.json and the table of docs/guides/p-values.md. It takes about an
-hour, and continues where it was interrupted: each draw has a file in build/guaranteed_flags.
+hour, and continues where it was interrupted: each draw has a file in build/guaranteed_flags, which
+is to be deleted if the code has changed.
 nonconform needs Python 3.12: use the environment of `make test-neighbours`. The environment
 variable GAMMAGMM_DATA names the folder of the datasets.
 """

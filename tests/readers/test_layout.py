@@ -294,12 +294,32 @@ def test_lines_without_cells_of_a_table_at_their_right_may_end_earlier(first):
         read("\n".join(short))
 
 
-@pytest.mark.parametrize("rows", [(5, 30), (20, 21, 22, 50)])
+@pytest.mark.parametrize("rows", [(5, 30), (20, 21, 22, 50), (1, 2, 3), range(15)])
 def test_a_column_with_few_remarks_behind_a_blank_one_is_data(rows):
     remarks = ["late" if i in rows else "" for i in range(N)]
     raw = read("a,b,,remark\n" + lines(V, W, [""] * N, remarks))
     assert raw.columns == ("a", "b", "remark")
     assert [cell or "" for cell in raw.data[2]] == remarks
+
+
+def test_columns_with_few_values_behind_a_blank_one_are_data():
+    is_measured = [i % 3 == 0 and i < 40 for i in range(N)]
+    ph, ppm = (["7.5" if own else "" for own in is_measured] for _ in range(2))
+    raw = read("a,b,,ph,ppm\n" + lines(V, W, [""] * N, ph, ppm))
+    assert (raw.columns, raw.notes) == (("a", "b", "ph", "ppm"), ())
+
+
+def test_the_line_of_the_names_reads_all_columns():
+    raw = read(with_legend(0, is_left=False), header=1)
+    assert raw.columns == ("a", "b", "shop", "Key", "Meaning", "Rate")
+
+
+def test_titles_and_sums_with_labels_before_a_blank_column_are_no_table():
+    rows = "".join(f",,{v},{w}\n" for v, w in zip(V, W, strict=True))
+    sums = f"Total,,{sum(V)},{sum(W)}\nAverage,,{sum(V) / N},{sum(W) / N}\nMax,,{max(V)},{max(W)}\n"
+    raw = read(f"Report\nMay\n,,a,b\n{rows}{sums}")
+    assert (raw.columns, raw.n_rows) == (("a", "b"), N)
+    assert "tables.beside" not in {note.code for note in raw.notes}
 
 
 def test_a_second_table_as_long_as_the_first_one_is_data():

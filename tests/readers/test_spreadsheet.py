@@ -130,6 +130,7 @@ def test_the_first_sheet_with_half_the_cells_of_the_largest_is_read(write, kind,
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
+        ("t.xlsx", "<html><td>1".encode("utf-16"), r"t\.xlsx is a web page or XML .* save it as"),
         ("t.xlsx", b" <html><table><tr><td>1", r"t\.xlsx is a web page or XML .* save it as"),
         (
             "t.xlsx",

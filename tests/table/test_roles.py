@@ -85,6 +85,8 @@ PHONES = SHUFFLED * 7919 + 30_100_200
     [
         ("phone_calls", SHUFFLED * 5 + 2, True),
         ("fax pages", SHUFFLED + 1, True),
+        ("phone_costs", SHUFFLED * 150 + 10_000, True),
+        ("tel_minutes", SHUFFLED * 150 + 10_000, True),
         ("Appels téléphone", SHUFFLED * 90 + 3, True),
         ("calls by phone", [3, 4, 5] * (N // 3), True),
         ("phone_home", PHONES, False),

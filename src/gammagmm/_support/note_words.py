@@ -129,7 +129,7 @@ WORDS: dict[str, str | Callable[[dict[str, Any]], str]] = {
     "tables.beside": lambda values: (
         "another table beside this one is not used: "
         f"{counted(values['n_columns'], 'column')}, {values['unit']}s {values['lines']} "
-        f"({values['texts']})"
+        f"({values['texts']}); --header LINE, the line of the names, reads all columns"
     ),
     "tables.words": _words,
     "tables.likely code": "the value {value} stands in {n_cells} cells and is far from all others: "

@@ -88,7 +88,7 @@ class Said:
         more = f" and {n_more:,} more" if n_more > 0 and not others else ""
         done = DONE[self.kind].format_map(first.fields)
         if self.kind == "not used" and names:
-            done += " (--columns says why)"
+            done += " (estimate --columns says why)"
         return one_line(f"{counted(n_columns, 'column')} {done}: {', '.join(shown)}{more}")
 
 

@@ -80,10 +80,11 @@ def find_layout(
 ) -> Layout | None:
     """What the rows are, which have these `numbers` in the file; None if no names are found.
 
-    If they are not all rows of the file, tables beside the largest one are not looked for.
+    If they are not all rows of the file, or the line of the names is asked for, tables beside the
+    largest one are not looked for.
     """
     skipped = {i for i, number in enumerate(numbers) if number in asked.skip}
-    finder = _Finder(rows, numbers, skipped, is_whole)
+    finder = _Finder(rows, numbers, skipped, is_whole and asked.header is None)
     header = None
     if asked.header is not None:
         header = next((i for i, n in enumerate(numbers) if n == asked.header), None)
@@ -369,7 +370,9 @@ class _Finder:
 def _tables_beside(filled: Sequence[Sequence[int]]) -> frozenset[int]:
     """The columns of small tables that a blank column separates from the largest one.
 
-    `filled` has the columns with a cell of each row. The rows of a small table are near each other.
+    `filled` has the columns with a cell of each row. A small table has at least two columns, and
+    two cells in each of its rows, which follow one another: labels, remarks and columns with few
+    values do not look so.
     """
     n_cells = Counter(chain.from_iterable(filled))
     blocks = list[list[int]]()
@@ -380,12 +383,12 @@ def _tables_beside(filled: Sequence[Sequence[int]]) -> frozenset[int]:
             blocks.append([j])
     n_rows = max(n_cells.values(), default=0)
     found = set[int]()
-    for own in blocks if len(blocks) > 1 else []:
-        if max(n_cells[j] for j in own) > min(MAX_BESIDE, n_rows // 2):
-            continue
-        rows = [i for i, places in enumerate(filled) if not set(own).isdisjoint(places)]
-        is_near = rows[-1] - rows[0] < 2 * len(rows)
-        found |= set(own) if 1 < len(rows) <= MAX_BESIDE and is_near else set()
+    for own in map(set, blocks if len(blocks) > 1 else []):
+        if len(own) > 1 and max(n_cells[j] for j in own) <= min(MAX_BESIDE, n_rows // 2):
+            sizes = {i: len(own.intersection(places)) for i, places in enumerate(filled)}
+            rows = [i for i, size in sizes.items() if size]
+            is_closed = rows[-1] - rows[0] == len(rows) - 1 > 0
+            found |= own if is_closed and all(sizes[i] > 1 for i in rows) else set()
     return frozenset(found)
 
 

@@ -15,7 +15,7 @@ from gammagmm.readers.csv import read_delimited
 from gammagmm.readers.json import read_json, read_json_lines
 from gammagmm.readers.matlab import read_mat
 from gammagmm.readers.raw_table import RawTable
-from gammagmm.readers.source import Asked, Source, is_text, open_source
+from gammagmm.readers.source import Asked, Source, decode_any, is_text, open_source
 from gammagmm.readers.spreadsheet import read_workbook
 from gammagmm.readers.sqlite import read_sqlite
 
@@ -105,7 +105,7 @@ def read_raw(
         )
     notes = list[Note]()
     if source.suffix in WORKBOOKS and is_text(source):
-        if source.content.lstrip().startswith(b"<"):
+        if decode_any(source)[0].lstrip().startswith("<"):
             raise TableError(
                 f"{source.name} is a web page or XML under the name of a workbook",
                 "Open it in a spreadsheet, and save it as .xlsx or as CSV.",

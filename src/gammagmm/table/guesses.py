@@ -90,7 +90,7 @@ DENSE, MAX_DAYS = 0.2, 4_000
 MAX_STEPS = 10
 """Times the number of rows up to which rising whole numbers number the rows."""
 MIN_DIGITS, MIN_ENTITY_DIGITS, ALIKE = 4, 3, 0.9
-MIN_EXTENSION, MIN_TELEPHONE = 100.0, 10_000.0
+MIN_EXTENSION, MIN_TELEPHONE = 100.0, 100_000.0
 """Smallest numbers of a column that is called "phone", or so among other words."""
 MIN_LONG = 10
 """Digits of different whole numbers, all as long, that are more probably ids than quantities."""
