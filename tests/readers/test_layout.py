@@ -303,7 +303,7 @@ def test_a_column_with_few_remarks_behind_a_blank_one_is_data(rows):
 
 
 def test_columns_with_few_values_behind_a_blank_one_are_data():
-    is_measured = [i % 3 == 0 and i < 40 for i in range(N)]
+    is_measured = [i % 2 == 0 and i < 28 for i in range(N)]
     ph, ppm = (["7.5" if own else "" for own in is_measured] for _ in range(2))
     raw = read("a,b,,ph,ppm\n" + lines(V, W, [""] * N, ph, ppm))
     assert (raw.columns, raw.notes) == (("a", "b", "ph", "ppm"), ())
@@ -314,10 +314,13 @@ def test_the_line_of_the_names_reads_all_columns():
     assert raw.columns == ("a", "b", "shop", "Key", "Meaning", "Rate")
 
 
-def test_titles_and_sums_with_labels_before_a_blank_column_are_no_table():
+SUMS = f"Total,,{sum(V)},{sum(W)}\nAverage,,{sum(V) / N},{sum(W) / N}\nMax,,{max(V)},{max(W)}\n"
+
+
+@pytest.mark.parametrize(("above", "below"), [("", SUMS), ("Report,,,\nMay,,,\n", "")])
+def test_labels_and_titles_before_a_blank_column_are_no_table(above, below):
     rows = "".join(f",,{v},{w}\n" for v, w in zip(V, W, strict=True))
-    sums = f"Total,,{sum(V)},{sum(W)}\nAverage,,{sum(V) / N},{sum(W) / N}\nMax,,{max(V)},{max(W)}\n"
-    raw = read(f"Report\nMay\n,,a,b\n{rows}{sums}")
+    raw = read(f"{above},,a,b\n{rows}{below}")
     assert (raw.columns, raw.n_rows) == (("a", "b"), N)
     assert "tables.beside" not in {note.code for note in raw.notes}
 
