@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from zlib import crc32
 
@@ -26,6 +27,8 @@ WORSE = 0.02
 """A difference of the AUC that counts."""
 Ranking = Callable[[LabelledRows], tuple[np.ndarray, bool]]
 """Scores of all rows from those with labels, and whether they differ from the consensus."""
+Teaching = Callable[[LabelledRows], LabelledRows]
+"""Rows with labels -> the same rows with the ranking that these teach."""
 
 
 def learning(trial: Trial, plan: dict[str, Any]) -> Result:
@@ -42,9 +45,9 @@ def learning(trial: Trial, plan: dict[str, Any]) -> Result:
 def finding(trial: Trial, plan: dict[str, Any]) -> Result:
     """Anomalies found with a number of looks, and the estimate of the share after them."""
     found, inputs, settings = _open(trial, plan)
-    rank = _learned(inputs, plan["seed"])
+    teach = partial(_taught, inputs, plan["seed"])
     return _head(found, inputs, settings["finding"]) | {
-        "finding": _finding(trial, plan, found.y, inputs.consensus, rank)
+        "finding": _finding(trial, plan, found.y, inputs.consensus, teach)
     }
 
 
@@ -137,7 +140,7 @@ def _finding(
     plan: dict[str, Any],
     y: np.ndarray,
     consensus: np.ndarray,
-    rank: Ranking,
+    teach: Teaching,
 ) -> dict[str, Any] | None:
     """The figures of `finding`; None for a table with too few rows."""
     finding = plan["learning"]["finding"]
@@ -146,7 +149,7 @@ def _finding(
         return None
     top = np.argsort(-consensus, kind="stable")[:n_looks]
     each = [
-        _look(LabelledRows(consensus), y, rank, finding, _rng(trial, plan, draw))
+        _look(LabelledRows(consensus), y, teach, finding, _rng(trial, plan, draw))
         for draw in range(finding["draws"])
     ]
     prior = prior_without(trial.dataset)
@@ -166,18 +169,17 @@ def _finding(
 def _look(
     rows: LabelledRows,
     y: np.ndarray,
-    rank: Ranking,
+    teach: Teaching,
     finding: dict[str, Any],
     rng: np.random.Generator,
 ) -> tuple[list[int], LabelledRows]:
     """Anomalies found after each step, and the rows with all labels."""
-    step, consensus = finding["step"], rows.scores
+    step = finding["step"]
     spread = rows.suggest(finding["spread"], random_state=rng)
     curve = np.cumsum(y[spread])[step - 1 :: step].tolist()
     rows = rows.update(spread, y[spread])
     while len(rows.known_rows) < finding["looks"]:
-        scores, _ = rank(replace(rows, scores=consensus))
-        chosen = replace(rows, scores=scores).suggest(step, purpose="find", random_state=rng)
+        chosen = teach(rows).suggest(step, purpose="find", random_state=rng)
         rows = rows.update(chosen, y[chosen], purpose="find")
         curve.append(int(rows.known_rows.labels.sum()))
     return curve, rows
@@ -189,6 +191,15 @@ def _learned(inputs: Inputs, seed: int) -> Ranking:
         return learned.scores, learned.ranking is not None
 
     return rank
+
+
+def _taught(inputs: Inputs, seed: int, rows: LabelledRows) -> LabelledRows:
+    """The `rows` with the ranking that their labels teach, as a fit has them."""
+    learned = learn_ranking(inputs, rows.known_rows, seed)
+    if learned.ranking is None:
+        return rows
+    consensus, honest_scores = inputs.consensus, learned.honest_scores
+    return replace(rows, scores=learned.scores, honest_scores=honest_scores, consensus=consensus)
 
 
 def _xgbod(X: np.ndarray, consensus: np.ndarray, seed: int) -> Ranking:

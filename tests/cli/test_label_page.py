@@ -180,7 +180,7 @@ def test_the_ranking_is_learned_beside(served):
     y = load_demo().y
     for row in session.waiting("share"):
         ask(served, message={"kind": "answer", "row": row, "label": int(y[row])})
-    expected = session.labelled.first_rows(3).tolist()
+    expected = session.labelled.rows_to_find(3).tolist()
     for _ in range(100):
         served._new.wait(0.1)
         if session._ranked[:3] == expected:

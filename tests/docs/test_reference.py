@@ -39,7 +39,7 @@ INTERNAL = {
         "check_flagged",
         "detector_columns",
         "digest",
-        "first_rows",
+        "rows_to_find",
         "frame",
         "frame_of",
         "group_shares",

@@ -11,10 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from gammagmm._support.checks import warn_user
+from gammagmm._support.checks import as_generator, warn_user
 from gammagmm._support.text import percent
 from gammagmm.detectors.fit import DetectorInfo, FittedDetectors, score_rows
-from gammagmm.distributed.collection import index_of_part, is_collection, open_collection
+from gammagmm.distributed.collection import (
+    Collection,
+    index_of_part,
+    is_collection,
+    open_collection,
+)
 from gammagmm.errors import DetectorError, NewRowsWarning, Note, SeparateRowsWarning
 from gammagmm.estimator.parameters import Plan
 from gammagmm.estimator.reasons import UsualValues, reason_words, usual_values
@@ -28,6 +33,7 @@ from gammagmm.labels.label_warnings import check_rates
 from gammagmm.labels.labelled_rows import LabelledRows
 from gammagmm.labels.learned_ranking import Inputs, LearnedRanking, Learning, learn_ranking
 from gammagmm.labels.precision import Precision
+from gammagmm.labels.search import rows_to_find
 from gammagmm.labels.sentences import (
     error_sentence,
     find_sentence,
@@ -308,17 +314,30 @@ class Fit:
 
     def holding_first_rows(self, n: int) -> Fit:
         """The fit that holds the `n` first rows without a label of the whole table as well."""
-        if self.sample.is_whole or self.table.collection is None:
+        collection = self.table.collection
+        if self.sample.is_whole or collection is None:
             return self
-        return self.holding(np.sort(self.first_rows(n)))
+        return self.holding(np.sort(self._first_rows(collection, n)))
 
-    def first_rows(self, n: int, random_state: Any = None) -> NDArray[np.intp]:
-        """Numbers of the `n` first rows without a label in the ranking of the whole table.
+    def rows_to_find(self, n: int, random_state: Any = None) -> NDArray[np.intp]:
+        """Numbers of `n` rows without a label of the whole table, to find anomalies among them.
 
         In memory, rows with the same score are in a random order.
         """
-        if self.sample.is_whole or self.table.collection is None:
+        collection = self.table.collection
+        if self.sample.is_whole or collection is None:
             return self.labelled_rows.suggest(n, purpose="find", random_state=random_state)
+        if self.ranking == "consensus":
+            return self._first_rows(collection, n)
+        consensus = replace(self.space, decision_scores=self.space.consensus)
+        alone = replace(self, space=consensus, learning=None)
+        first = (each._first_rows(collection, n) for each in (self, alone))
+        fit = self.holding(np.union1d(*first))
+        rng, unknown = as_generator(random_state), fit.known.unknown(fit.sample.n_held)
+        return fit.sample.number(rows_to_find(fit.labelled_rows, unknown, n, rng))
+
+    def _first_rows(self, collection: Collection, n: int) -> NDArray[np.intp]:
+        """Numbers of the `n` first rows without a label in the ranking of a `collection`."""
         known = self.known_rows.rows
         score = partial(
             _scores_of_part,
@@ -326,7 +345,7 @@ class Fit:
             answering=self.answering,
             held=self.held_by_number,
         )
-        first = self.table.collection.first(score, n + len(known))
+        first = collection.first(score, n + len(known))
         return first[~np.isin(first, known)][:n]
 
     def usual_values(self) -> UsualValues:
@@ -515,8 +534,10 @@ class Fit:
         honest_scores = space.honest_scores if self.ranking == "learned" else None
         part = None if self.sample.is_whole else self.sample
         fitted = self.fitted_posterior
+        consensus = space.consensus if self.ranking == "learned" else None
+        error = self.plan.label_error
         return LabelledRows(
-            space.decision_scores, self.known, honest_scores, part, fitted, self.plan.label_error
+            space.decision_scores, self.known, honest_scores, part, fitted, error, consensus
         )
 
     @property

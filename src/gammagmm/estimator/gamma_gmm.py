@@ -472,7 +472,8 @@ class GammaGMM(BaseEstimator):
             that `update` was given are skipped, except those with the purpose "find", without
             which the sample would be biased: pass the labels of such rows again. "find" gives the
             first rows of the ranking. Label some rows with the purpose "share" before that: the
-            ranking learns from them, and only they can show the share.
+            ranking learns from them, and only they can show the share. The consensus of the
+            detectors is tried beside a ranking that was learned, and followed once it finds more.
         spread : bool, default=True
             Pass False for simple random rows in a random order, without regard to the ranking:
             ``labelled_rows_.interval_at_any_look`` is proved for these. Only for the purpose
@@ -504,7 +505,7 @@ class GammaGMM(BaseEstimator):
                 raise ValueError(
                     f"n must be at most {n_left}, the number of rows without a label, got {n}."
                 )
-            return self.fit_.first_rows(n, random_state)
+            return self.fit_.rows_to_find(n, random_state)
         return rows.suggest(n, purpose=purpose, spread=spread, by=by, random_state=random_state)
 
     def update(

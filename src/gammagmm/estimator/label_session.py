@@ -221,14 +221,14 @@ class LabelSession:
         fit = self.fit.with_labels(sheet.label(self.before))
         n_waiting = len(sheet.rows) - sheet.n_answers
         n_ranked = min(N_AHEAD + n_waiting, fit.sample.n_rows - len(fit.known))
-        self._ranked = fit.first_rows(n_ranked, self._rng).tolist() if n_ranked > 0 else []
+        self._ranked = fit.rows_to_find(n_ranked, self._rng).tolist() if n_ranked > 0 else []
         return fit
 
     def extend(self, asking: Asking, n_at_once: int) -> int:
         """Number of rows that were added to the sheet: at most `n_at_once` to find anomalies.
 
         There are `n` rows for the same purpose, or as many as the table has. Rows to find anomalies
-        are the first of the ranking that was learned last. The rows of a check stay, whatever they
+        are those of the ranking that was learned last. The rows of a check stay, whatever they
         look like, and no others come after them: only then does the check hold.
         """
         n_rows = len(self.sheet.rows)

@@ -44,6 +44,7 @@ from gammagmm.labels.recall import (
     anomalies_left,
     n_to_certify,
 )
+from gammagmm.labels.search import rows_to_find
 from gammagmm.labels.share_by_labels import (
     any_look_shares,
     exact_shares,
@@ -115,6 +116,9 @@ class LabelledRows:
         posterior and of the intervals is that of the rows from which these rows were drawn, without
         lists. Other rows say nothing about it, but those of "find" are subtracted in `left`.
         Methods that need labels that are right raise an error.
+    consensus : ndarray of shape (n_rows,) or None, default=None
+        Scores by the detectors alone, for the purpose "find" beside a ranking that was learned from
+        labels; None stands for `scores`.
 
     Examples
     --------
@@ -131,6 +135,7 @@ class LabelledRows:
     part: Sample | None = None
     fitted: GammaPosterior | None = None
     label_error: tuple[float, float] = NO_ERROR
+    consensus: Array | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "label_error", check_label_error(self.label_error))
@@ -350,7 +355,8 @@ class LabelledRows:
             "share" spreads the rows evenly over the ranking from a random start. Rows that were
             labelled with the purpose "find" take part as well, because the sample would be biased
             without them; other rows with labels do not. "find" gives the first rows of the ranking
-            without labels.
+            without labels. If it was learned from labels, the `consensus` is tried as well, and is
+            followed once it finds more.
         spread : bool, default=True
             Pass False for simple random rows in a random order, without regard to the ranking:
             `interval_at_any_look` is proved for these. Only for the purpose "share", without
@@ -388,9 +394,9 @@ class LabelledRows:
         rng = as_generator(random_state)
         if not spread:
             return self.sample.number(unknown[np.argsort(rng.random(len(unknown)))[:n]])
-        ranked = by_falling_score(unknown, self.scores[unknown], rng)
         if is_find:
-            return self.sample.number(ranked[:n])
+            return self.sample.number(rows_to_find(self, unknown, n, rng))
+        ranked = by_falling_score(unknown, self.scores[unknown], rng)
         if by is None:
             return self.sample.number(spread_evenly(ranked, rng)[:n])
         groups = check_groups(by, self.sample.n_sampled)
