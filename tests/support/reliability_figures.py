@@ -76,9 +76,8 @@ def mutated_files() -> str:
         f"{readers[largest]['largest_peak_mb']:g} MB (`{largest}`)",
     )
     return (
-        f"{table(header, [row])}\n\nThe faults: {kinds}; `stress/FOUND_readers.md` says "
-        f"what they were, and which one is open. `stress/results/readers.json` has the figures of "
-        "each kind."
+        f"{table(header, [row])}\n\nThe faults: {kinds}. `stress/results/readers.json` has the "
+        "figures of each kind."
     )
 
 
