@@ -6,7 +6,7 @@ import os
 import pickle
 import re
 import sys
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import pandas as pd
@@ -43,15 +43,21 @@ PARTS = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def client():
-    """A real cluster of two worker processes."""
+@contextmanager
+def two_workers(*, is_default=True):
+    """A client of a real cluster of two worker processes."""
     with (
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0"
         ) as cluster,
-        distributed.Client(cluster) as client,
+        distributed.Client(cluster, set_as_default=is_default) as client,
     ):
+        yield client
+
+
+@pytest.fixture(scope="module", autouse=True)
+def client():
+    with two_workers() as client:
         yield client
 
 
@@ -512,16 +518,16 @@ def load_or_die(armed):
     ],
     ids=["fit", "predict_proba", "to_frame", "reasons", "suggest", "update", "monitor"],
 )
-def test_a_worker_that_is_killed_in_a_map_changes_nothing(ask, frame, tmp_path, client):
-    """SIGKILL to one of the two real workers; its parts are computed again elsewhere."""
+def test_a_worker_that_is_killed_in_a_map_changes_nothing(ask, frame, tmp_path):
+    """SIGKILL to one of two real workers of its own; its parts are computed again elsewhere."""
     armed = tmp_path / "armed"
-    X = parts_of(frame, 7, load_or_die(str(armed)))
-    fitted = estimator().fit(X)
-    expected = ask(fitted, X)
-    client.wait_for_workers(2, timeout=180)
-    workers = set(client.run(os.getpid).values())
-    armed.touch()
-    found = ask(fitted, X)
+    with two_workers(is_default=False) as client, client.as_current():
+        X = parts_of(frame, 7, load_or_die(str(armed)))
+        fitted = estimator().fit(X)
+        expected = ask(fitted, X)
+        workers = set(client.run(os.getpid).values())
+        armed.touch()
+        found = ask(fitted, X)
     (killed,) = tmp_path.iterdir()
     assert int(killed.suffix[1:]) in workers
     np.testing.assert_array_equal(found, expected)
