@@ -31,7 +31,9 @@ const wide = (selector) => [...document.querySelectorAll(selector)]
 const boxes = "article pre > code, article .md-typeset__scrollwrap";
 return {
     height: document.documentElement.scrollHeight,
-    sideways: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    // Less than 0 on a page that just fits: the bar at its side is counted once.
+    sideways: Math.max(
+        0, document.documentElement.scrollWidth - document.documentElement.clientWidth),
     code: words(wide("article pre, article pre > code")),
     output: words(wide("article .language-text pre, article .language-text pre > code")),
     tables: words(wide("article .md-typeset__scrollwrap")),
