@@ -102,6 +102,7 @@ def waits(results):
             *(short(case["before"][key]) for key in ("seconds", "slowest")),
             *(short(case["now"][key]) for key in ("seconds", "slowest")),
             *(f"{case[key]:.1f}" for key in ("ratio", "ratio_of_slowest")),
+            short(case["now"]["longest_detector_seconds"]),
             *(f"{case[which]['peak_gigabytes']:.2f}" for which in ("before", "now")),
             *(f"{case[which]['posterior_mean']:.3f}" for which in ("before", "now")),
         ]
@@ -109,7 +110,7 @@ def waits(results):
     ]
     header = (
         "table | before, s | slowest | now, s | slowest | ratio | of the slowest | "
-        "before, GB | now, GB | posterior mean before | now"
+        "longest detector now, s | before, GB | now, GB | posterior mean before | now"
     )
     about = {key: found[key] for key in ("cores", "earlier", "repeats", "draws")}
     return about | {"table": table(header, lines)}

@@ -65,10 +65,11 @@ def waits(quick):
 def summary(name, found):
     """Medians of the fits of a table, and the slowest one."""
     case = {"name": name}
+    medians = ("seconds", "detectors_seconds", "longest_detector_seconds", "mixtures_seconds")
     for which, fits in found.items():
         case[which] = {
             key: float(np.median([fit[key] for fit in fits]))
-            for key in ("seconds", "detectors_seconds", "mixtures_seconds", "posterior_mean")
+            for key in (*medians, "posterior_mean")
         }
         case[which]["slowest"] = max(fit["seconds"] for fit in fits)
         case[which]["peak_gigabytes"] = max(fit["peak_gigabytes"] for fit in fits)
