@@ -373,7 +373,7 @@ def test_wrong_labels_are_told_beside_picks_and_lists():
     assert LabelledRows(np.arange(100.0)).update([3], [1], purpose="find").if_wrong == ()
 
 
-@pytest.mark.filterwarnings("ignore::gammagmm.errors.NoSolutionWarning")
+@pytest.mark.filterwarnings("ignore:The model has no:gammagmm.errors.NoSolutionWarning")
 def test_a_rate_that_is_not_used_is_no_reason_for_a_sum():
     """Without random rows, the known ones are right, and equal scores are the reason."""
     X = np.repeat(load_demo().X[:60], 6, axis=0)

@@ -11,7 +11,7 @@ from gammagmm._support.text import percent
 from gammagmm.report.label_cards import MAX_TEXTS, N_BARS, Cards
 
 # Small fits are fast, and may leave all starts without a solution.
-pytestmark = pytest.mark.filterwarnings("ignore::gammagmm.errors.NoSolutionWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:The model has no:gammagmm.errors.NoSolutionWarning")
 
 N = 400
 
